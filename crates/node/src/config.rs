@@ -30,6 +30,7 @@ mod peers;
 mod radio;
 mod reload;
 mod sections;
+pub mod security;
 mod stream;
 mod tcp;
 pub(crate) mod tnc_address;
@@ -42,6 +43,7 @@ pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
 pub use sections::CarrierSections;
+pub use security::SecuritySettings;
 pub use stream::StreamSettings;
 pub use tcp::TcpSettings;
 
@@ -121,6 +123,8 @@ settings! {
             limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
             ..agent::Config::default()
         },
+        /// Keys for the signatures of bundles, and which bundles are signed and verified.
+        pub security: SecuritySettings,
         /// Certificate of the node and trusted authorities, for sessions with TLS.
         pub tls: tls::TlsSettings,
         /// Common settings of all links of each convergence layer, each in a section: `[tcpcl]`, `[udp]`, `[ltp]`,
@@ -349,6 +353,7 @@ impl Config {
         config.link.iter_mut().zip(links).for_each(|(link, own)| link.carriers = own);
         config.all_sections_mut().for_each(|sections| sections.beside(folder));
         config.tls.beside(folder);
+        config.security.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
         config.http.beside(folder);
         let beside = config.storage.path.with_file_name("longwire.sock");
@@ -420,6 +425,7 @@ impl Config {
         }
         self.check_contacts()?;
         self.check_peers()?;
+        self.check_security()?;
         self.agent.check().map_err(|fault| fault.within("agent"))?;
         self.routing.check().map_err(|fault| fault.within("routing"))?;
         self.tcp.check()?;

@@ -22,7 +22,8 @@ use crate::surfaces::http::HttpInterface;
 use crate::surfaces::measuring;
 use crate::task::{
     ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, Gateways, LinkStates,
-    NodeStore, RefusalLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
+    NodeStore, RefusalLog, SignatureLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
+    read_security,
 };
 use crate::tell::Tell;
 use crate::tower::links;
@@ -68,9 +69,12 @@ impl Node {
         let (tell, events) = mpsc::unbounded_channel();
         let (store, scrub, opened) = open_store(&setup, &tell)?;
         let rng = Rng::new(random_u64());
-        let agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
+        let security = read_security(&setup.config, &setup.config.known_keys())?;
+        let signatures = SignatureLog::new(&setup.config, &security);
+        let mut agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
             Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
         })?;
+        agent.set_security(security);
         let neighbours = Neighbours::new(&setup.config, &rng)?;
         let engines = Stack::new(agent, Beside { first: PassThrough::new(), second: neighbours });
         let runtime = runtime::Builder::new_current_thread()
@@ -133,6 +137,7 @@ impl Node {
             store: NodeStore { driver: store, scrub, opened, damage: DamageLog::default() },
             recording: EventRecording::new(event_log),
             refusals: RefusalLog::default(),
+            signatures,
             reports_not_believed: 0,
             status_waiters: StatusWaiters::default(),
             turns: TurnMeter::default(),

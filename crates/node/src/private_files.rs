@@ -40,6 +40,8 @@ fn give(path: &Path, file: &File) -> io::Result<()> {
     if geteuid().is_root()
         && let Some(folder) = path.parent()
     {
+        // A path of one name has an empty parent.
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let (made, folder) = (file.metadata()?, fs::metadata(folder)?);
         // A file with another hard link may be the superuser's own.
         if made.uid() == 0 && folder.uid() != 0 && (made.is_dir() || made.nlink() == 1) {

@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 
 mod event;
 mod learned;
+mod security;
 pub use event::{Event, EventRecord};
 pub use learned::{LearnedLink, LearnedRoute};
+pub use security::{Keys, KnownKey, Security, Signature, SignatureTrouble};
 
 /// Counters since start, by name.
 pub type Counts = BTreeMap<String, u64>;
@@ -83,6 +85,9 @@ pub struct Status {
     pub configuration: Configuration,
     /// Drop and receive folders.
     pub folders: Vec<Folder>,
+    /// Signatures of bundles, and keys.
+    #[serde(default)]
+    pub security: Security,
     /// TLS counters and errors.
     pub tls: Tls,
     /// Duration of the passes of the event loop.
@@ -529,6 +534,9 @@ pub struct Bundle {
     pub arrived_over: Option<String>,
     /// Number of refusals for lack of space by peers.
     pub refusals: u32,
+    /// Outcome of the verification of its signature; null if it has none, or none was verified at this node.
+    #[serde(default)]
+    pub signature: Option<Signature>,
     /// State, as an identifier.
     pub state: State,
     /// State, as text.
@@ -564,6 +572,8 @@ pub enum State {
     Arriving,
     /// Being stored.
     Storing,
+    /// Its signature is being verified.
+    Checking,
     /// No route to the destination.
     NoRoute,
     /// All suitable links are down.
@@ -709,6 +719,9 @@ pub struct Delivery {
     pub created: CreationTimestamp,
     /// Payload length, bytes, including the file name if there is one.
     pub payload_bytes: u64,
+    /// Outcome of the verification of its signature; null if it has none, or none was verified.
+    #[serde(default)]
+    pub signature: Option<Signature>,
 }
 
 /// Pending deliveries of an endpoint.

@@ -103,10 +103,13 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::Watch => 20,
         Request::TrustClock => 21,
         Request::Reload => 22,
-        Request::Transmissions => 23,
+        Request::Keys => 23,
+        Request::TrustKey { .. } => 24,
+        Request::ForgetKey { .. } => 25,
+        Request::Transmissions => 26,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..24).collect::<Vec<_>>());
+    assert_eq!(places, (0..27).collect::<Vec<_>>());
 }
 
 #[test]
@@ -127,10 +130,11 @@ fn replies_on_the_control_socket_are_as_recorded() {
         Reply::Bundles { .. } => 12,
         Reply::Links { .. } => 13,
         Reply::Routes { .. } => 14,
-        Reply::Transmissions { .. } => 15,
+        Reply::Keys { .. } => 15,
+        Reply::Transmissions { .. } => 16,
     };
     let places: Vec<usize> = is_read_and_written("replies.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..16).collect::<Vec<_>>());
+    assert_eq!(places, (0..17).collect::<Vec<_>>());
 }
 
 /// Removes the prose, whose wording may change, and the version.

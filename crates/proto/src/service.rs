@@ -33,6 +33,7 @@ mod objects;
 mod packets;
 mod programs;
 mod shares;
+mod signature;
 mod storage;
 mod stream;
 
@@ -63,6 +64,7 @@ pub use objects::{ObjectFailure, ObjectKind, Objects, ObjectsIndication, Objects
 pub use packets::{Packets, PacketsIndication, PacketsRequest};
 pub use programs::{ProgramId, ProgramKind, Programs, ProgramsIndication, ProgramsRequest};
 pub use shares::Shares;
+pub use signature::{Signature, SignatureFailure};
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
 pub use stream::{CloseReason, Stream, StreamIndication, StreamRequest};
 

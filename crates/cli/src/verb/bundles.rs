@@ -156,6 +156,9 @@ fn in_full(bundle: &Bundle) -> String {
     if bundle.refusals > 0 {
         line("refused", format!("{} times by the next hop", bundle.refusals));
     }
+    if let Some(signature) = &bundle.signature {
+        line("signature", signature.words());
+    }
     line("state", bundle.why.clone());
     out
 }

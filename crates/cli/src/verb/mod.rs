@@ -7,6 +7,7 @@ mod compare;
 mod demo;
 mod emulate;
 mod init;
+mod key;
 mod links;
 mod measure;
 mod model;
@@ -45,6 +46,7 @@ pub(crate) enum Verb {
     Links(links::Links),
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
+    Key(key::Key),
 }
 
 impl Verb {
@@ -69,6 +71,7 @@ impl Verb {
             Verb::Links(links) => links.run(),
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
+            Verb::Key(key) => key.run(),
         }
     }
 }

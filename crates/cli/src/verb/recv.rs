@@ -5,6 +5,7 @@ use crate::node_connection::{NodeConversation, StartingNodeOptions, bytes, print
 use clap::Args;
 use longwire_node::inbox::{self, FileStart};
 use longwire_node::message::{Message, PART_BYTES, Reply, Request};
+use longwire_node::view::Signature;
 use longwire_proto::service::BundleName;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -37,6 +38,7 @@ struct WaitingDelivery {
     number: u64,
     origin: BundleName,
     length: u64,
+    signature: Option<Box<Signature>>,
 }
 
 impl Recv {
@@ -116,7 +118,7 @@ impl Recv {
     ) -> CommandResult {
         let begun =
             inbox::begin(&self.folder, delivery.origin.clone()).map_err(|error| self.failed(&error))?;
-        let WaitingDelivery { number, origin, length } = delivery;
+        let WaitingDelivery { number, origin, length, signature } = delivery;
         if let FileStart::Arriving(mut file) = begun {
             let mut at = 0;
             while at < length {
@@ -145,7 +147,7 @@ impl Recv {
                 }
             }
             let path = file.finish().map_err(|error| self.failed(&error))?;
-            self.tell(&path, &origin, length)?;
+            self.tell(&path, &origin, length, signature.as_deref())?;
         }
         talk.ask(Request::Taken { delivery: number })?;
         talk.wait(|said| match said.head {
@@ -160,21 +162,32 @@ impl Recv {
     }
 
     /// Prints the line of a file.
-    fn tell(&self, path: &std::path::Path, origin: &BundleName, length: u64) -> CommandResult {
-        let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length});
+    fn tell(
+        &self,
+        path: &std::path::Path,
+        origin: &BundleName,
+        length: u64,
+        signature: Option<&Signature>,
+    ) -> CommandResult {
+        let value: Value = json!({"file": path, "source": origin.source, "created": origin.created, "payload_bytes": length, "signature": signature});
         match self.node.reach.json {
             true => print(&value.to_string()),
-            false => print(&format!("{} ({}) from {}", path.display(), bytes(length), origin.source)),
+            false => {
+                let signed = signature.map(|signature| format!("; signature {}", signature.words()));
+                let signed = signed.unwrap_or_default();
+                print(&format!("{} ({}) from {}{signed}", path.display(), bytes(length), origin.source))
+            }
         }
     }
 }
 
 fn delivery(said: &Message<Reply>) -> Option<WaitingDelivery> {
     match &said.head {
-        Reply::Delivered { delivery, source, created, length, .. } => Some(WaitingDelivery {
+        Reply::Delivered { delivery, source, created, length, signature, .. } => Some(WaitingDelivery {
             number: *delivery,
             origin: BundleName { source: source.clone(), created: *created },
             length: *length,
+            signature: signature.clone(),
         }),
         _ => None,
     }

@@ -61,6 +61,7 @@ fn words(status: &view::Status) -> String {
     for refused in &status.refused {
         out += &refusal(refused);
     }
+    out += &security(&status.security);
     for (kind, count) in &status.tls.troubles {
         let _ = writeln!(out, "{:<28}{count}", format!("tls: {}", kind.replace('_', " ")));
     }
@@ -69,6 +70,34 @@ fn words(status: &view::Status) -> String {
     }
     for (name, count) in status.counters.iter().filter(|(_, count)| **count != 0) {
         let _ = writeln!(out, "{:<28}{count}", name.replace('_', " "));
+    }
+    out
+}
+
+/// Formats signatures that prove nothing.
+fn security(security: &view::Security) -> String {
+    let mut out = String::new();
+    for node in &security.contested {
+        let _ = writeln!(
+            out,
+            "contested: another key, or none, was used for {node}\n  hint: \
+             compare fingerprints with its operator; `longwire key list` shows the known one"
+        );
+    }
+    for trouble in &security.failures {
+        let _ = writeln!(
+            out,
+            "signatures: {} bundle{} of {}, {} deleted, the last {} ago: {}",
+            trouble.count,
+            if trouble.count == 1 { "" } else { "s" },
+            trouble.node,
+            trouble.deleted,
+            seconds(trouble.last_s),
+            trouble.why
+        );
+    }
+    if let Some(trouble) = &security.trouble {
+        let _ = writeln!(out, "known keys: {trouble}");
     }
     out
 }

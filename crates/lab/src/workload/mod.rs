@@ -92,6 +92,7 @@ impl std::fmt::Display for TryFailure {
             TryFailure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
             TryFailure::Bundle(SendFailure::Storage) => "the store failed",
             TryFailure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
+            TryFailure::Bundle(SendFailure::NotSigned) => "no key is valid that signs the bundle",
             TryFailure::Bundle(SendFailure::NoCustody) => "custody is not possible for this bundle",
         })
     }

@@ -53,7 +53,7 @@ pub struct PlannedContact {
 }
 
 /// Converts a date and time to DTN milliseconds; `None` if a part is missing or the time is before the year 2000.
-fn dtn_ms(at: &Datetime) -> Option<u64> {
+pub(super) fn dtn_ms(at: &Datetime) -> Option<u64> {
     let (date, clock, offset) = (at.date?, at.time?, at.offset?);
     let month = time::Month::try_from(date.month).ok()?;
     let date = time::Date::from_calendar_date(i32::from(date.year), month, date.day).ok()?;

@@ -93,6 +93,7 @@ impl Config {
             self.explain_link(link, &mut line);
         }
         self.explain_tls(&mut line);
+        self.explain_security(&mut line);
         for route in &self.route {
             line(format!("Route: {} via {}, cost {}.", route.to, route.via, route.cost));
         }

@@ -44,6 +44,9 @@ impl Config {
         for (key, file) in secrets.filter_map(|(key, file)| Some((key, file.as_deref()?))) {
             self.check_contained(&format!("the file of `{key}`"), file)?;
         }
+        for file in self.security.files() {
+            self.check_contained("the file of a key", file)?;
+        }
         for file in self.carrier_files() {
             self.check_contained("a file of a convergence layer", &file)?;
         }

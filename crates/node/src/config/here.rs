@@ -71,6 +71,7 @@ impl Config {
             })?;
         }
         self.http.token()?;
+        self.security().map(drop)?;
         self.credentials().map(drop)
     }
 }

@@ -11,7 +11,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 const VARIABLE: &str = "LONGWIRE_LOG";
 /// Targets of all messages, in the order of docs/log.md. None begins with another one, since `Targets` compares beginnings.
-const TARGETS: [&str; 7] = ["node", "configuration", "store", "peers", "udp", "tnc", "folders"];
+const TARGETS: [&str; 8] = ["node", "configuration", "security", "store", "peers", "udp", "tnc", "folders"];
 const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::OFF),
     ("error", LevelFilter::ERROR),
@@ -88,7 +88,7 @@ mod tests {
             ("store=", "no such level: ``", "use one of off"),
             ("store=info=debug", "no such level: `info=debug`", "use one of off"),
             ("store:debug", "no such level: `store:debug`", "`LONGWIRE_LOG=warn,store=info`"),
-            ("=debug", "no such target: ``", "use one of node, configuration, store"),
+            ("=debug", "no such target: ``", "use one of node, configuration, security"),
             ("off,\u{fffd}=warn", "no such target: `\u{fffd}`", "use one of node"),
         ] {
             let error = parse(text).expect_err(text);

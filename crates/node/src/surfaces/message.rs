@@ -233,6 +233,20 @@ pub enum Request {
     Watch,
     /// Confirms the clock after a jump: lifetimes follow it, and bundles that it makes expired are deleted.
     TrustClock,
+    /// Lists the public keys that the node knows.
+    Keys,
+    /// Sets the public key of a node, in place of an earlier one.
+    TrustKey {
+        /// Node ID.
+        node: String,
+        /// Fingerprint of the key.
+        fingerprint: String,
+    },
+    /// Forgets the public key of a node.
+    ForgetKey {
+        /// Node ID.
+        node: String,
+    },
     /// Reloads the configuration: links and routes change without a restart.
     Reload,
 }
@@ -313,6 +327,9 @@ pub enum Reply {
         created: CreationTimestamp,
         /// Payload length, bytes.
         length: u64,
+        /// Outcome of the verification of its signature; `None` if it has none, or none was verified.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<Box<view::Signature>>,
     },
     /// A part of a delivery.
     Data {
@@ -342,6 +359,11 @@ pub enum Reply {
     Links {
         /// Links.
         links: Vec<view::Link>,
+    },
+    /// Public keys.
+    Keys {
+        /// Own fingerprint, and keys of other nodes.
+        keys: view::Keys,
     },
     /// All static routes.
     Routes {

@@ -116,6 +116,11 @@ operations! {
         "Stream of server-sent events; the data of each is an event record";
     TRUST_CLOCK (TrustClock "trust-clock") Change Long (Post "/clock/trust" "trust_clock")
         "Confirms the clock after a jump: lifetimes follow it, and expired bundles are deleted";
+    KEYS (Keys "keys") Question Long (Get "/keys" "keys") "Public keys that the node knows, and its own fingerprint";
+    TRUST_KEY (TrustKey "trust-key") Change Long (Post "/keys" "trust_key")
+        "Sets the public key of a node, in place of an earlier one";
+    FORGET_KEY (ForgetKey "forget-key") Change Long (Delete "/keys/{*node}" "forget_key")
+        "Forgets the public key of a node: the next one is noted as its first";
     RELOAD (Reload "reload") Change Long (Post "/reload" "reload")
         "Reloads the configuration: links and routes change at once";
     TRANSMISSIONS (Transmissions "transmissions") Question Long (Get "/transmissions" "transmissions")

@@ -11,6 +11,7 @@ use crate::envelope;
 use crate::surfaces::client::{ClientEnd, ClientId, MESSAGE_BYTES};
 use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request, full_endpoint};
 use crate::surfaces::operations::Weight;
+use crate::view;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::service::{
     AppIndication, AppRequest, BundleName, CreationTimestamp, DeliveryId, RefuseReason, ReportedStatus,
@@ -37,6 +38,7 @@ struct PendingDelivery {
     name: BundleName,
     destination: String,
     length: u64,
+    signature: Option<Box<view::Signature>>,
     /// Payload read so far, if the payload is sent with the delivery.
     inline: Option<BytesMut>,
     said: bool,
@@ -355,8 +357,9 @@ impl Applications {
             }
             AppIndication::Sent { send } => self.end_send(send, None),
             AppIndication::Failed { send, reason } => self.end_send(send, Some(reason)),
-            AppIndication::Delivered { delivery, name, destination, length } => {
-                self.delivered(delivery, name, destination, length);
+            AppIndication::Delivered { delivery, name, destination, length, signature } => {
+                let signature = signature.as_deref().map(|signature| Box::new(signature.into()));
+                self.delivered(delivery, name, destination, length, signature);
             }
             AppIndication::Data { delivery, offset, data } => self.data(delivery, offset, data),
             AppIndication::Gone { delivery, taken } => self.gone(delivery, taken),
@@ -418,13 +421,28 @@ impl Applications {
         }
     }
 
-    fn delivered(&mut self, delivery: DeliveryId, name: BundleName, destination: String, length: u64) {
+    fn delivered(
+        &mut self,
+        delivery: DeliveryId,
+        name: BundleName,
+        destination: String,
+        length: u64,
+        signature: Option<Box<view::Signature>>,
+    ) {
         let Some(client) = self.owners.get(&destination).copied() else { return };
         if self.deliveries.contains_key(&delivery) {
             return;
         }
-        let new =
-            PendingDelivery { client, name, destination, length, inline: None, said: false, said_bytes: 0 };
+        let new = PendingDelivery {
+            client,
+            name,
+            destination,
+            length,
+            signature,
+            inline: None,
+            said: false,
+            said_bytes: 0,
+        };
         self.deliveries.insert(delivery, new);
         let app = self.apps.get_mut(&client).expect("owners are there");
         app.backlog.push_back(delivery);
@@ -504,6 +522,7 @@ impl PendingDelivery {
             destination: self.destination.clone(),
             created: self.name.created,
             length: self.length,
+            signature: self.signature.clone(),
         }
     }
 }
@@ -523,6 +542,9 @@ fn code_and_words(failure: SendFailure) -> (&'static str, &'static str) {
             ("refused", "every next hop rejected the bundle as not acceptable")
         }
         SendFailure::Refused(_) => ("refused", "every next hop refused the bundle"),
+        SendFailure::NotSigned => {
+            ("not_signed", "the bundle must be signed, and no key of this node is valid")
+        }
         SendFailure::NoCustody => {
             let words =
                 "custody transfer needs a bundle of version 6 with a source and a singleton destination";

@@ -75,6 +75,7 @@ impl Task {
             lifetime_left_s: bundle.lifetime_left.as_secs_f64(),
             arrived_over: bundle.arrived_over.map(|link| self.engines.neighbours().links.name(link)),
             refusals: bundle.refusals,
+            signature: bundle.signature.as_ref().map(view::Signature::from),
             state,
             why,
         }
@@ -109,6 +110,7 @@ impl Task {
                 (State::Arriving, being_received(silence.unwrap_or_default()))
             }
             RetentionReason::Storing => (State::Storing, "being written to the store".into()),
+            RetentionReason::Checking => (State::Checking, "its signature is being verified".into()),
             RetentionReason::NoRoute => match self.neighbour_that_is_down(&bundle.destination) {
                 Some(words) => (State::LinksDown, words),
                 None => {

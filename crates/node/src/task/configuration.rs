@@ -35,14 +35,15 @@ impl Task {
             return Reply::error("this node has no configuration file", None);
         };
         let read = Config::load(&path)
-            .and_then(|config| config.credentials().map(|credentials| (config, credentials)));
+            .and_then(|config| Ok((config.credentials()?, self.new_security(&config)?, config)));
         let done = match read {
-            Ok((config, credentials)) => {
+            Ok((credentials, security, config)) => {
                 let needs_restart = self.configuration.config.needs_restart(&config);
                 match self.apply(now, config) {
                     Reply::Error { what, hint } => Err(Error { what, hint }),
                     _ => {
                         self.configuration.credentials = credentials.map(Arc::new);
+                        self.secure(security);
                         Ok(needs_restart)
                     }
                 }
@@ -130,6 +131,7 @@ impl Task {
             contact: new.contact,
             peer: new.peer,
             tls: new.tls,
+            security: new.security,
             peers: new.peers,
             carriers: new.carriers,
             ..old

@@ -92,6 +92,10 @@ impl Task {
             ManagementIndication::Bundle { name, destination, payload_bytes, what } => {
                 self.record_bundle_event(now, identification(name, destination, *payload_bytes), *what);
             }
+            ManagementIndication::SignatureFailed { name, destination, signature, deleted } => {
+                self.record_signature(now, name, destination, signature, *deleted);
+            }
+            ManagementIndication::NewKey { node, fingerprint } => self.record_key(now, node, fingerprint),
             ManagementIndication::Refused { link, reason, breach, accept } => {
                 self.record_refused(now, *link, *reason, *breach, accept);
                 if *reason == RefuseReason::NoResources {

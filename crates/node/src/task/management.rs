@@ -39,6 +39,9 @@ impl Task {
             Request::AddRoute { route } => self.add_route(now, route),
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),
             Request::TrustClock => self.trust_clock(now),
+            Request::Keys => self.keys(),
+            Request::TrustKey { node, fingerprint } => self.trust_key(&node, &fingerprint),
+            Request::ForgetKey { node } => self.forget_key(&node),
             Request::Reload => self.reload(now),
             request @ (Request::Send { .. }
             | Request::Piece { .. }

@@ -28,6 +28,7 @@ mod management;
 mod radio;
 mod receipts;
 mod refusals;
+mod security;
 mod status;
 mod status_waiters;
 mod store;
@@ -43,6 +44,7 @@ pub(crate) use event_recording::EventRecording;
 pub(crate) use gateways::Gateways;
 pub(crate) use link_states::LinkStates;
 pub(crate) use refusals::RefusalLog;
+pub(crate) use security::{SignatureLog, read_security};
 pub(crate) use status::SurfaceStates;
 pub(crate) use status_waiters::StatusWaiters;
 pub(crate) use store::{DamageLog, NodeStore};
@@ -106,6 +108,7 @@ pub(crate) struct Task {
     pub(crate) store: NodeStore,
     pub(crate) recording: EventRecording,
     pub(crate) refusals: RefusalLog,
+    pub(crate) signatures: SignatureLog,
     pub(crate) reports_not_believed: u64,
     pub(crate) status_waiters: StatusWaiters,
     pub(crate) turns: TurnMeter,
@@ -175,6 +178,7 @@ impl Task {
     /// Closes sessions, waits up to 2 s for them, and lets the store finish.
     async fn stop(mut self, now: Instant, at_once: bool) {
         self.tell_waiting_damage(now);
+        self.keep_new_keys(now + CLOCK_EVERY);
         if at_once {
             return;
         }
@@ -323,6 +327,7 @@ impl Task {
             }
         }
         self.see_refused(now);
+        self.keep_new_keys(now);
         self.store.driver.flush();
         self.connections.receive_budget.set_store(self.store.driver.waiting_bytes());
     }

@@ -72,6 +72,7 @@ impl Task {
             received_bytes: self.connections.receive_budget.unreleased(),
             queued_bytes: self.connections.pumps.queued(),
             udp_receive_buffer_bytes: self.connections.sockets.receive_buffer_bytes(),
+            security: self.security_view(now),
             tls: self.link_states.tls.view(now),
             turns: self.turns.view(),
             process: turn_meter::process(),

@@ -82,6 +82,28 @@ pub enum Event {
         /// Reason, as an identifier: `lifetime_expired`, `transmission_canceled`, `depleted_storage` ..
         reason: String,
     },
+    /// The signature of a bundle proves nothing; at most one such event for a node and a reason in 10 s.
+    SignatureFailed {
+        /// ID of the bundle.
+        id: String,
+        /// Destination.
+        destination: String,
+        /// Node that signed; null without a readable signature.
+        signer: Option<String>,
+        /// Reason, as an identifier.
+        reason: String,
+        /// Reason, as text.
+        why: String,
+        /// True if the bundle was deleted, false if the rules let it pass.
+        deleted: bool,
+    },
+    /// The public key of a node was used for the first time, and is now the only one that is accepted of it.
+    KeyNoted {
+        /// Node ID.
+        node: String,
+        /// Fingerprint of the key.
+        fingerprint: String,
+    },
     /// A transfer from a peer was refused, or a datagram is no packet of the protocol of the link.
     TransferRefused {
         /// Name of the link.

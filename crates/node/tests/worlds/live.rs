@@ -250,9 +250,15 @@ fn indication(said: Message<Reply>, created_of: &BTreeMap<SendId, BundleName>) -
             };
             AppIndication::Report { name, status, reason, reporter, over: Vec::new() }
         }
-        Reply::Delivered { delivery, source, destination, created, length } => {
+        Reply::Delivered { delivery, source, destination, created, length, .. } => {
             let name = BundleName { source, created };
-            AppIndication::Delivered { delivery: DeliveryId(delivery), name, destination, length }
+            AppIndication::Delivered {
+                delivery: DeliveryId(delivery),
+                name,
+                destination,
+                length,
+                signature: None,
+            }
         }
         Reply::Data { delivery, offset } => {
             AppIndication::Data { delivery: DeliveryId(delivery), offset, data: body }

@@ -119,7 +119,7 @@ pub(super) fn valid_security_block(rng: Rng) -> Bytes {
     };
     let targets = 1 + make.rng.below(4);
     let block = SecurityBlock {
-        context: make.number(),
+        context: (make.number() as i64).wrapping_sub(make.number() as i64),
         source: make.singleton(),
         parameters: fields(&mut make, 0),
         operations: (0..targets).map(|target| Operation { target, results: fields(&mut make, 0) }).collect(),

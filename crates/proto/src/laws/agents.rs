@@ -220,7 +220,7 @@ fn the_laws_find_flaws_in_what_rises() {
         AppIndication::Gone { delivery, .. } => {
             let destination = node_name(1);
             let name = BundleName { source: node_name(0), ..BundleName::default() };
-            let again = AppIndication::Delivered { delivery, name, destination, length: 4 };
+            let again = AppIndication::Delivered { delivery, name, destination, length: 4, signature: None };
             vec![said, again]
         }
         other => vec![other],

@@ -1,6 +1,6 @@
 //! Bundles to and from the applications of a node.
 
-use super::{BundleName, CreationTimestamp, LinkId, Priority, RefuseReason};
+use super::{BundleName, CreationTimestamp, LinkId, Priority, RefuseReason, Signature};
 use crate::engine::Service;
 use bytes::Bytes;
 use core::time::Duration;
@@ -238,6 +238,8 @@ pub enum AppIndication {
         destination: String,
         /// Length of the payload, bytes.
         length: u64,
+        /// Outcome of the verification of its signature; `None` if it has none, or none was verified.
+        signature: Option<Box<Signature>>,
     },
     /// Part of a delivery's payload. A `Read` is answered by one or more of these, in order and none of them empty, up
     /// to the requested length or the end of the payload.
@@ -307,4 +309,6 @@ pub enum SendFailure {
     Refused(RefuseReason),
     /// Custody was requested for a bundle that cannot have it: one of version 7, for a group, or without a source.
     NoCustody,
+    /// The bundle must be signed, and no key of this node is valid.
+    NotSigned,
 }

@@ -1,6 +1,6 @@
 //! Management of a bundle agent.
 
-use super::{Breach, BundleName, DownReason, LinkId, RefuseReason};
+use super::{Breach, BundleName, DownReason, LinkId, RefuseReason, Signature};
 use crate::engine::Service;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +130,24 @@ pub enum ManagementIndication {
         breach: Option<Breach>,
         /// Faults that must be accepted from the peer to receive such bundles, by their names in configurations.
         accept: Vec<&'static str>,
+    },
+    /// The signature of a bundle proves nothing, for this reason.
+    SignatureFailed {
+        /// Name of the bundle.
+        name: BundleName,
+        /// Destination endpoint.
+        destination: String,
+        /// Signer, key and reason.
+        signature: Signature,
+        /// True if the bundle was deleted, false if the rules let it pass.
+        deleted: bool,
+    },
+    /// The public key of a node was seen for the first time, and is now the only one that is accepted of it.
+    NewKey {
+        /// Node that signs with it.
+        node: String,
+        /// Fingerprint of the key.
+        fingerprint: String,
     },
     /// A link came up or went down.
     Link {

@@ -164,7 +164,14 @@ mod tests {
         let Some(ClientEvent::Arrives(_, end)) = heard.recv().await else { panic!("an application comes") };
         let delivered = |delivery| {
             let (source, destination) = ("dtn://moon/".to_owned(), "dtn://earth/files".to_owned());
-            Reply::Delivered { delivery, source, destination, created: (delivery, 0).into(), length: 5 }
+            Reply::Delivered {
+                delivery,
+                source,
+                destination,
+                created: (delivery, 0).into(),
+                length: 5,
+                signature: None,
+            }
         };
         let gone = |delivery, taken| Reply::Gone { delivery, taken };
         for said in [delivered(2), delivered(3), gone(2, false), gone(1, true)] {

@@ -412,7 +412,7 @@ impl MailboxTask {
     /// Handles a reply of the node. Returns false if it has stopped.
     async fn hear(&mut self, Message { head, body }: Message<Reply>) -> bool {
         match head {
-            Reply::Delivered { delivery, source, destination, created, length } => {
+            Reply::Delivered { delivery, source, destination, created, length, signature } => {
                 let name = BundleName { source, created };
                 let new = Delivery {
                     id: delivery.to_string(),
@@ -421,6 +421,7 @@ impl MailboxTask {
                     endpoint: destination,
                     created,
                     payload_bytes: length,
+                    signature: signature.map(|signature| *signature),
                 };
                 self.said.send_modify(|deliveries| drop(deliveries.insert(delivery, new)));
                 true

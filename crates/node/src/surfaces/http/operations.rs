@@ -7,7 +7,7 @@ use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
 use crate::view::{
-    Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status, Transmissions,
+    Accepted, Done, EventRecord, Filter, Keys, Link, Links, Page, Route, Routes, State, Status, Transmissions,
 };
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -50,6 +50,9 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(&rows::TAKEN, mailbox::take);
     api.operation(&rows::PING, pinging::ping);
     api.operation(&rows::TRUST_CLOCK, trust_clock);
+    api.operation(&rows::KEYS, keys);
+    api.operation(&rows::TRUST_KEY, trust_key);
+    api.operation(&rows::FORGET_KEY, forget_key);
     api.operation(&rows::RELOAD, reload);
     let plain = PlainBody { takes: None, gives: Some("text/event-stream"), status: 200 };
     api.stream::<_, EventRecord, _, _>(&rows::WATCH, plain, event_stream::watch);
@@ -222,6 +225,34 @@ async fn cancel(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
     let name = bundle_named(&asked.named)?;
     let words = format!("deleted {}", asked.named);
     shared.done(Request::Delete(name), words).await.map_err(RequestFailure::missing)
+}
+
+async fn keys(shared: Arc<HttpState>, _: Parameters) -> Answer<Keys> {
+    match shared.ask(Request::Keys).await? {
+        Reply::Keys { keys } => Ok(keys),
+        _ => Err(RequestFailure::gone()),
+    }
+}
+
+/// Public key to accept.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewKey {
+    /// Node ID.
+    node: String,
+    /// Fingerprint of the key: 32 hexadecimal digits, with or without dashes.
+    fingerprint: String,
+}
+
+async fn trust_key(shared: Arc<HttpState>, asked: Parameters<NewKey>) -> Answer<Done> {
+    let NewKey { node, fingerprint } = asked.query;
+    let words = format!("{node} has the key {fingerprint}");
+    shared.done(Request::TrustKey { node, fingerprint }, words).await
+}
+
+async fn forget_key(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
+    let words = format!("forgot the key of {}", asked.named);
+    shared.done(Request::ForgetKey { node: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
 async fn trust_clock(shared: Arc<HttpState>, _: Parameters) -> Answer<Done> {

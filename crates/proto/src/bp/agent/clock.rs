@@ -348,6 +348,8 @@ pub(super) enum DeadlineKind {
     RepeatDelivery(Box<LocalKey>),
     /// A failed read is retried.
     RetryRead(Box<LocalKey>),
+    /// Payloads whose signatures are verified are read again.
+    RetryChecks,
     /// A tombstone that found no space is retried.
     RetryTombstone(Box<LocalKey>),
 }

@@ -66,6 +66,40 @@ pub struct Counters {
     pub deleted_storage: u64,
     /// Sends that failed because of lack of space or a limit.
     pub sends_failed: u64,
+    /// Sends and reports that failed because no key of this node was valid.
+    pub sends_not_signed: u64,
+    /// Bundles made at this node and signed.
+    pub signed: u64,
+    /// Bundles whose signature is valid, and whose signer may sign them.
+    pub signatures_valid: u64,
+    /// Bundles without a signature where one is required, or the key of the source is known.
+    pub signatures_missing: u64,
+    /// Signatures that are wrong: the bundle was altered, or signed with another key.
+    pub signatures_wrong: u64,
+    /// Signatures of nodes of which no key is known.
+    pub signatures_without_key: u64,
+    /// Signatures of nodes whose first key was not noted, because there are too many.
+    pub signatures_beyond_known_keys: u64,
+    /// Signatures with a key that is no longer valid.
+    pub signatures_of_expired_keys: u64,
+    /// Signatures with a key that is not valid yet.
+    pub signatures_of_premature_keys: u64,
+    /// Signatures with a key of limited time, which a node without a clock cannot use.
+    pub signatures_without_clock: u64,
+    /// Signatures with another public key than the known one.
+    pub signatures_of_changed_keys: u64,
+    /// Valid signatures of nodes that may not sign the bundle.
+    pub signatures_of_others: u64,
+    /// Valid signatures that do not cover the primary block.
+    pub signatures_of_payload_alone: u64,
+    /// Signatures of an unknown kind, and encrypted ones.
+    pub signatures_unsupported: u64,
+    /// Bundles whose security blocks break a rule.
+    pub signatures_invalid: u64,
+    /// Public keys that were noted at their first use.
+    pub keys_noted: u64,
+    /// Deleted: the signature is not what the rules require.
+    pub deleted_signature: u64,
     /// Status reports sent.
     pub reports_sent: u64,
     /// Requested status reports that were not sent because of the rate limit or lack of space.

@@ -14,20 +14,20 @@
 use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
 use crate::kit::remove_from;
 use crate::service::{
-    AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, StorageFailure,
+    AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, Signature, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
+use super::checking::CheckTarget;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
 use super::record::{RecordKind, TombstoneBody};
 use super::routing::dtlsr::RECORD_TYPE;
-use super::security::NOT_PERMITTED;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
 
@@ -110,6 +110,8 @@ impl PayloadProperties {
 pub(super) enum DeliveryProgress {
     /// Parts are missing.
     InParts,
+    /// The payload is complete, and its signature is being verified.
+    Checking,
     /// The payload is complete; no application is registered, or none was notified since the start.
     Whole,
     /// The application was notified.
@@ -132,9 +134,36 @@ pub(super) struct LocalPayload {
     /// A read is with the storage.
     reading: bool,
     repeat_at: Option<Instant>,
+    /// Outcome of the verification of the signature.
+    signature: Option<Box<Signature>>,
 }
 
 impl LocalPayload {
+    /// True while the signature is being verified, or waits for that.
+    pub(super) fn is_checked(&self) -> bool {
+        self.progress == DeliveryProgress::Checking
+    }
+
+    /// Contiguous ranges of the complete payload.
+    pub(super) fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// Oldest record of the payload.
+    pub(super) fn first_record(&self) -> RecordId {
+        self.assembly.records().next().expect("a payload has parts")
+    }
+
+    /// Length of the complete payload, bytes.
+    pub(super) fn total(&self) -> u64 {
+        self.assembly.total()
+    }
+
+    /// Outcome of the verification of the signature.
+    pub(super) fn signature(&self) -> Option<&Signature> {
+        self.signature.as_deref()
+    }
+
     /// True if all of this range has been received.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
         self.assembly.has(from, to)
@@ -198,6 +227,11 @@ impl Deliveries {
     /// Payload with this key, if a part of it is here.
     pub(super) fn local(&self, key: &LocalKey) -> Option<&LocalPayload> {
         self.local.get(key)
+    }
+
+    /// Records of a payload.
+    pub(super) fn records_of(&self, key: &LocalKey) -> Vec<RecordId> {
+        self.local.get(key).into_iter().flat_map(|local| local.assembly.records()).collect()
     }
 
     /// True if the record is a tombstone.
@@ -326,10 +360,14 @@ impl Agent {
                     reads: VecDeque::new(),
                     reading: false,
                     repeat_at: None,
+                    signature: None,
                 })
             }
         };
-        if local.progress == DeliveryProgress::InParts {
+        if local.is_checked() {
+            // What is being verified may be false, and this copy genuine.
+            local.assembly.add(record, start, length, at);
+        } else if local.progress == DeliveryProgress::InParts {
             local.assembly.add(record, start, length, at);
             self.assembled(now, &key);
         } else {
@@ -340,20 +378,28 @@ impl Agent {
     }
 
     /// Checks whether the payload is complete after a part was added.
-    fn assembled(&mut self, now: Instant, key: &LocalKey) {
+    pub(super) fn assembled(&mut self, now: Instant, key: &LocalKey) {
         let local = self.deliveries.local.get_mut(key).expect("the caller has it");
         if !local.assembly.is_whole() {
             return;
         }
         let extents = local.assembly.extents();
-        let oldest = local.assembly.records().next().expect("a whole has parts");
-        if let Err(reason) = self.secure_delivery(&self.holdings[&oldest].head) {
-            let parts: Vec<RecordId> = self.deliveries.local[key].assembly.records().collect();
-            return parts.into_iter().for_each(|part| self.delete(now, part, reason, NOT_PERMITTED));
+        let oldest = local.first_record();
+        local.extents = extents;
+        if self.guard.check_of(&self.holdings[&oldest].head, false).is_some() {
+            local.progress = DeliveryProgress::Checking;
+            self.check_signature(CheckTarget::Local(key.clone()));
+        } else {
+            self.complete(now, key, None);
         }
+    }
+
+    /// Continues with a complete payload whose signature was verified, or need not be.
+    pub(super) fn complete(&mut self, now: Instant, key: &LocalKey, signature: Option<Signature>) {
+        let extents = self.deliveries.local[key].extents.clone();
         self.drop_spare_parts(key, &extents);
         let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
-        local.extents = extents;
+        local.signature = signature.map(Box::new);
         local.progress = DeliveryProgress::Whole;
         // The oldest record gives the delivery its ID, so that the ID is the same after a restart.
         let oldest = local.assembly.records().next().expect("a whole has parts");
@@ -408,6 +454,7 @@ impl Agent {
             name: key.adu.source.bundle_name(key.adu.timestamp),
             destination: key.payload.endpoint.to_string(),
             length: local.assembly.total(),
+            signature: local.signature.clone(),
         });
         self.repeat_later(now, &key);
     }
@@ -695,6 +742,8 @@ impl Agent {
             local.progress = DeliveryProgress::InParts;
             local.reads.clear();
             local.extents.clear();
+            local.signature = None;
+            self.guard.checks.stop(&CheckTarget::Local(key.clone()));
             self.deliveries.by_id.remove(&delivery);
             remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
             if progress == DeliveryProgress::Told {

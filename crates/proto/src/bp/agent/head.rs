@@ -307,6 +307,21 @@ impl AnyHead {
         self
     }
 
+    /// Data of the block integrity block of a bundle that this node has signed.
+    pub(super) fn signature(&self) -> Option<&Bytes> {
+        let AnyHead::V7(head) = self else { return None };
+        head.block(BlockType::BlockIntegrity).map(|block| &block.data)
+    }
+
+    /// Replaces the data of that block.
+    pub(super) fn set_signature(&mut self, data: Bytes) {
+        let AnyHead::V7(head) = self else { return };
+        let mut blocks = head.blocks.iter_mut();
+        if let Some(block) = blocks.find(|block| block.block_type == BlockType::BlockIntegrity) {
+            block.data = data;
+        }
+    }
+
     pub(super) fn to_bytes(&self) -> Bytes {
         match self {
             AnyHead::V7(head) => head.to_bytes(),
@@ -406,7 +421,7 @@ impl AnyHead {
 
 /// True for block types that this agent processes.
 pub(super) fn is_supported(block_type: BlockType) -> bool {
-    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
+    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockConfidentiality)
 }
 
 /// True for blocks of version 6 that this agent processes or forwards as their flags require.

@@ -14,7 +14,7 @@
 //!
 //! Parts that cannot stay on disk (names, headers of version 6) count as memory: see [`super::accounts`].
 
-use crate::bp::{self, Eid};
+use crate::bp::{self, BlockType, Eid};
 use crate::service::{LinkId, RecordId, TransferId};
 use crate::time::Instant;
 use bytes::Bytes;
@@ -32,12 +32,15 @@ const READ_BYTES_MAX: usize = 128;
 
 impl AnyHead {
     /// Header in its own memory, without the blocks that this node does not read; `None` for version 6.
-    fn parked(&self) -> Option<AnyHead> {
+    fn parked(&self, own: bool) -> Option<AnyHead> {
         let AnyHead::V7(head) = self else { return None };
         let is_read = |block: &&bp::Block| {
-            is_supported(block.block_type)
-                && block.data.len() <= READ_BYTES_MAX
-                && !head.is_encrypted(block.number)
+            let is_read = match block.block_type {
+                // The record of a bundle that this node has signed has it elsewhere.
+                BlockType::BlockIntegrity => own,
+                other => is_supported(other) && block.data.len() <= READ_BYTES_MAX,
+            };
+            is_read && !head.is_encrypted(block.number)
         };
         let mut blocks: Vec<bp::Block> = Vec::new();
         for block in head.blocks.iter().filter(is_read) {
@@ -50,10 +53,19 @@ impl AnyHead {
         Some(AnyHead::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
+    /// Restores the signature of a header that was read from the record of a bundle of this node.
+    pub(super) fn restore_signature(&mut self, known: &AnyHead) {
+        if let Some(signature) = known.signature() {
+            self.set_signature(signature.clone());
+        }
+    }
+
     /// Memory beyond 256 bytes that the header will take once it is held, bytes.
     pub(super) fn kept_bytes(&self, stored: u64) -> u32 {
         match stored > SHORT_BYTES {
-            true => self.parked().map_or_else(|| self.extra_bytes(stored), |head| head.extra_bytes(stored)),
+            true => {
+                self.parked(true).map_or_else(|| self.extra_bytes(stored), |head| head.extra_bytes(stored))
+            }
             false => self.extra_bytes(stored),
         }
     }
@@ -89,7 +101,7 @@ impl HeldBundle {
     /// Leaves the unread blocks of a long header on disk.
     pub(super) fn move_head_to_disk(&mut self) {
         if self.head_bytes > SHORT_BYTES
-            && let Some(head) = self.head.parked()
+            && let Some(head) = self.head.parked(self.own)
         {
             self.head = head;
             self.head_is_on_disk = true;
@@ -107,6 +119,9 @@ impl HeldBundle {
         if head.id() != self.head.id() {
             // The bundle was cut to a fragment.
             head = head.part(0, self.payload_bytes());
+        }
+        if self.own {
+            head.restore_signature(&self.head);
         }
         if let Some(copies) = self.head.copies() {
             head.set_copies(copies);
@@ -221,7 +236,7 @@ mod tests {
         });
         let whole = AnyHead::V7(head);
         let bytes = whole.to_bytes();
-        let parked = whole.parked().expect("it is of version 7");
+        let parked = whole.parked(false).expect("it is of version 7");
         assert!(parked.extra_bytes(bytes.len() as u64) < 200);
         assert!(whole.extra_bytes(bytes.len() as u64) > 9_000);
         let AnyHead::V7(lean) = &parked else { unreachable!("it is of version 7") };

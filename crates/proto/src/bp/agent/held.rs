@@ -28,6 +28,8 @@ pub(super) enum BundleState {
     Sealing,
     /// A crash left the complete bundle without a seal; its CRC is being verified.
     Verifying,
+    /// The signature of the bundle is being verified before it is forwarded.
+    Checking,
     /// The bundle waits in the queue of this class, or is being sent to the next hop.
     Forwarding(ClassId),
     /// A peer refused the bundle for lack of resources; it waits until this time.

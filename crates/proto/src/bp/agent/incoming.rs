@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
+use super::checking::CheckTarget;
 use super::delivery::{AduKey, LocalKey};
 use super::head::{AnyHead, BundleEnd, decode_head};
 use super::held::{BundleState, HeldBundle};
@@ -347,7 +348,11 @@ impl Agent {
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self.deliveries.local(&LocalKey::of(head, key.clone())).is_some_and(|local| local.has(from, to)) {
+        if self
+            .deliveries
+            .local(&LocalKey::of(head, key.clone()))
+            .is_some_and(|local| local.has(from, to) && !local.is_checked())
+        {
             return true;
         }
         let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);
@@ -585,9 +590,21 @@ impl Agent {
             self.delete(now, record, ReasonCode::HopLimitExceeded, SendFailure::Limit);
         } else if held.custody.as_ref().is_some_and(|custody| custody.awaited) {
             self.await_signal(now, record);
+        } else if self.must_check_on_the_way(record) {
+            self.holdings.get_mut(&record).expect("it was just found").state = BundleState::Checking;
+            self.check_signature(CheckTarget::Passing(record));
         } else {
             self.route(record);
         }
+    }
+
+    /// True if the signature of a bundle is verified before it is forwarded. Fragments pass: only the destination can
+    /// verify them (RFC 9172 5.2).
+    fn must_check_on_the_way(&self, record: RecordId) -> bool {
+        let held = &self.holdings[&record];
+        let is_done =
+            held.own || held.head.fragment().is_some() || self.guard.checks.passed(record).is_some();
+        !is_done && self.guard.check_of(&held.head, true).is_some()
     }
 
     /// Handles a broken transfer: the received part of the payload becomes a fragment if fragmentation is

@@ -40,6 +40,7 @@
 //! | `Links` | `links` | the links and their peers |
 //! | `Routing` | `routing` | routes, queues, copies |
 //! | `Outgoing` | `outgoing` | requests to the links, and the order in which the links are served |
+//! | `Guard` | `security` | keys, rules, and bundles that are being verified |
 //! | `Deliveries` | `delivery` | registrations, payloads for this node, tombstones |
 //!
 //! # Implemented parts of RFC 9171
@@ -53,11 +54,11 @@
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
-//! | RFC 9172 bundle security: hooks, without an implementation | `security` |
+//! | RFC 9172 integrity: signatures of bundles made here, verification of others | `security`, `checking` |
 //!
 //! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
 //! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes
-//! would exchange a bundle endlessly); processing of BPSec blocks, which are carried unchanged.
+//! would exchange a bundle endlessly); confidentiality (RFC 9172 3.8), whose blocks are carried unchanged.
 //!
 //! # Two versions
 //! Version 6 (RFC 5050) runs in parallel with version 7. The first byte of an arriving bundle distinguishes the versions,
@@ -72,6 +73,7 @@
 //! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
 
 mod accounts;
+mod checking;
 mod clock;
 mod config;
 mod counters;
@@ -109,7 +111,7 @@ pub use config::{
     RoutingConfig, Version6Config,
 };
 pub use counters::Counters;
-pub use security::Security;
+pub use security::{CheckRule, Endpoints, KeyName, Security, SignRule, SignatureCheck};
 pub use status::{BundleStatus, LearnedLink, LearnedRoute, RetentionReason};
 #[cfg(test)]
 pub(crate) use tests::audit::{PayloadPart, part_in};
@@ -136,7 +138,7 @@ use outgoing::Outgoing;
 use reports::ReportRateLimit;
 use restore::Startup;
 use routing::Routing;
-use security::NoSecurity;
+use security::Guard;
 use sending::Sends;
 use space::Evictable;
 use store::{ReadPurpose, StoragePort};
@@ -165,7 +167,7 @@ pub struct Agent {
     routing: Routing,
     outgoing: Outgoing,
     deliveries: Deliveries,
-    security: Box<dyn Security>,
+    guard: Guard,
     report_rate_limit: ReportRateLimit,
     /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
@@ -222,7 +224,7 @@ impl Agent {
             routing: Routing::new(router, digests, learned),
             outgoing: Outgoing::default(),
             deliveries: Deliveries::new(digests),
-            security: Box::new(NoSecurity),
+            guard: Guard::default(),
             report_rate_limit,
             signal_rate_limit,
         })
@@ -267,6 +269,7 @@ impl Agent {
         self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
         self.sends.forget(record, &held);
         self.startup.stop_verifying(record);
+        self.guard.checks.forget(record);
         self.cancel_transfers(&held.transfers);
         let adu = held.adu();
         if let Some(replication) = held.replication {
@@ -394,6 +397,7 @@ impl Agent {
                 DeadlineKind::Announcements => self.announcements_due(),
                 DeadlineKind::RepeatDelivery(key) => self.repeat(now, &key),
                 DeadlineKind::RetryRead(key) => self.read_next(*key),
+                DeadlineKind::RetryChecks => self.retry_checks(),
                 DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
             }
         }
@@ -409,6 +413,7 @@ impl Agent {
                 self.sealed(now, record);
             }
         }
+        self.tend_checks(now);
     }
 
     fn handle_storage(&mut self, now: Instant, indication: StorageIndication) {
@@ -426,6 +431,8 @@ impl Agent {
                     }
                 }
                 Some(ReadPurpose::Admin(key)) => self.local_data(now, key, record, data),
+                Some(ReadPurpose::CheckHead(number)) => self.check_head_was_read(now, number, record, &data),
+                Some(ReadPurpose::Check(number)) => self.check_data(now, number, record, &data),
                 Some(ReadPurpose::Restore) => self.restore_data(now, record, offset, data),
                 Some(ReadPurpose::Verify) => self.verify_data(now, record, data),
                 None => self.counters.ignored += 1,
@@ -510,6 +517,9 @@ impl Agent {
                 if lost {
                     self.storage_lost(now, record);
                 }
+            }
+            ReadPurpose::CheckHead(number) | ReadPurpose::Check(number) => {
+                self.check_failed(now, number, record, failure);
             }
             ReadPurpose::Verify if lost => self.storage_lost(now, record),
             ReadPurpose::Verify => {

@@ -32,7 +32,6 @@ use super::links::Link;
 use super::overlap::SafeParts;
 use super::record::Note;
 use super::routing::{Hop, NextHops, is_copy};
-use super::security::NOT_PERMITTED;
 use super::store::ReadPurpose;
 
 /// Chunks shorter than this are merged with the next ones; longer ones are sent as they were read. Bytes.
@@ -407,12 +406,6 @@ impl Agent {
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
         self.counters.adapted += u64::from(self.adapt(id, &mut head));
-        if let Err(reason) = self.secure_forwarding(&mut head, self.links.peer(id)) {
-            let original = self.original(record);
-            self.drop_prepared(now, id);
-            self.delete(now, original, reason, NOT_PERMITTED);
-            return true;
-        }
         let bytes = head.to_bytes();
         let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");

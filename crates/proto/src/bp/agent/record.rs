@@ -12,6 +12,7 @@
 //! | tombstone of version 6 | the same, for a bundle of version 6 |
 //! | received | a bundle from a peer; without a seal, the prefix that arrived |
 //! | own | a bundle made at this node; without a seal it was never accepted and is dropped |
+//! | own, signed | the same, with a block integrity block of zeros; its data follow the bundle, before the seal |
 //!
 //! Notes follow only a complete bundle: first the **seal** (the bundle is complete and its CRC matches), then how much of the
 //! payload the next hop has, which nodes have a copy, and how many copies may still be made. Nothing follows the prefix of a
@@ -57,6 +58,7 @@ pub(super) enum RecordKind {
     Tombstone(BundleVersion),
     Received,
     Own,
+    OwnSigned,
 }
 
 /// Record header.
@@ -82,6 +84,7 @@ impl RecordHeader {
             RecordKind::Tombstone(BundleVersion::V7) => 2,
             RecordKind::Received => 3,
             RecordKind::Own => 4,
+            RecordKind::OwnSigned => 6,
             RecordKind::Tombstone(BundleVersion::V6) => 5,
         });
         out.put_u8(VERSION);
@@ -105,6 +108,7 @@ impl RecordHeader {
             (2, VERSION) => RecordKind::Tombstone(BundleVersion::V7),
             (3, VERSION) => RecordKind::Received,
             (4, VERSION) => RecordKind::Own,
+            (6, VERSION) => RecordKind::OwnSigned,
             (5, VERSION) => RecordKind::Tombstone(BundleVersion::V6),
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };

@@ -439,7 +439,7 @@ impl Agent {
         head: AnyHead,
         payload: Bytes,
     ) -> Option<RecordId> {
-        let record = self.begin_own(now, head, neighbour)?;
+        let record = self.begin_own(now, head, neighbour).ok()?;
         self.append_own(record, payload);
         Some(record)
     }

@@ -1,78 +1,259 @@
-//! Hooks for bundle security (RFC 9172): where a bundle is made, before it is forwarded, and before it is delivered.
+//! Bundle security of a node (RFC 9172): its keys, and the policy that says which bundles are signed and which signatures
+//! are verified.
 //!
-//! The hooks are not called for bundles of version 6, whose security protocol (RFC 6257) is a different one.
+//! A bundle made at this node is signed by the first matching rule of [`SignRule`]s. The signature is one operation of
+//! integrity whose target is the payload; it covers the primary block, too ([`Scope::ALL`]). A bundle for this node, and by
+//! request one that passes it, is verified by the first matching [`CheckRule`]. A valid signature proves that the signer has
+//! made the bundle; by the rule, the signer must be the source of the bundle or one of a list.
 //!
-//! Not implemented: whatever the hooks do, security blocks are blocks that the agent cannot process. It removes a block,
-//! or refuses a bundle, on arrival if the flags of the block ask for that (RFC 9171 4.2.4).
+//! Bundles of version 6 have another security protocol (RFC 6257), which is not implemented: they are not signed, and count
+//! as not signed. Fragments are not verified before they are reassembled (RFC 9172 5.2).
 
-use core::fmt::Debug;
-
-use crate::bp::{Eid, Head, ReasonCode};
-use crate::service::{RefuseReason, SendFailure};
+use crate::bp::bpsec::{
+    Algorithm, Fault, Fingerprint, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, Signing,
+};
+use crate::bp::{BlockFlags, DtnTime, Eid, Head, ReasonCode};
+use crate::service::{RefuseReason, SendFailure, Signature, SignatureFailure};
+use crate::time::Instant;
+use core::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Agent;
+use super::checking::Checks;
 use super::head::AnyHead;
 
 /// End of a send whose bundle may not be forwarded or delivered.
 pub(super) const NOT_PERMITTED: SendFailure = SendFailure::Refused(RefuseReason::NotAcceptable);
 
-/// Bundle security of a node. By default, every bundle passes unchanged.
-///
-/// Only the header is available, because the payload is streamed: an integrity block over the payload cannot be made or
-/// verified here. The primary block and the payload block must stay as they are.
-pub trait Security: Debug + Send {
-    /// Adds blocks to a bundle made at this node, before it is stored. Administrative records are such bundles, too.
-    fn at_source(&self, _head: &mut Head) {}
+/// Keys and rules of a node. Without rules, bundles are neither signed nor verified.
+#[derive(Clone, Debug, Default)]
+pub struct Security {
+    /// Keys, and the public keys that are known.
+    pub keys: Keys,
+    /// Bundles of this node: the first rule that matches decides.
+    pub sign: Vec<SignRule>,
+    /// Bundles of all nodes: the first rule that matches decides.
+    pub check: Vec<CheckRule>,
+}
 
-    /// Changes the blocks of a bundle, or of the fragment that is about to be sent, for the neighbour with this node ID, if
-    /// that is known. A bundle stays within the limits of the link only if its header does not grow.
-    ///
-    /// # Errors
-    /// Fails with the reason for which the bundle is deleted instead.
-    fn before_forwarding(&self, _head: &mut Head, _to: Option<&Eid>) -> Result<(), ReasonCode> {
-        Ok(())
-    }
+/// Endpoints for which a rule is: endpoint IDs, or prefixes followed by an asterisk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Source of the bundle.
+    pub source: String,
+    /// Destination of the bundle.
+    pub destination: String,
+}
 
-    /// Examines a payload for this node once it is complete, after a restart again; `head` is that of its oldest part.
-    /// If this header is longer than 512 bytes, `head` has only blocks that the agent itself reads, and no security
-    /// blocks: the others are on disk.
-    ///
-    /// # Errors
-    /// Fails with the reason for which the bundle, or all of its fragments, are deleted instead.
-    fn before_delivery(&self, _head: &Head) -> Result<(), ReasonCode> {
-        Ok(())
+impl Endpoints {
+    fn include(&self, source: &Eid, destination: &Eid) -> bool {
+        let matches = |pattern: &str, eid: &Eid| pattern == "*" || super::matches(pattern, &eid.to_string());
+        matches(&self.source, source) && matches(&self.destination, destination)
     }
 }
 
-/// Security of a node that has none.
-#[derive(Debug)]
-pub(super) struct NoSecurity;
+/// Rule for bundles of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignRule {
+    /// Endpoints of the bundles.
+    pub endpoints: Endpoints,
+    /// Key that signs them; `None` if they stay unsigned.
+    pub key: Option<KeyName>,
+}
 
-impl Security for NoSecurity {}
+/// Key that signs bundles of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyName {
+    /// Any key of this node that is valid: the private one, otherwise the latest shared one.
+    Any,
+    /// The valid key of this name.
+    Named(String),
+}
+
+/// Rule for the verification of signatures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckRule {
+    /// Endpoints of the bundles.
+    pub endpoints: Endpoints,
+    /// What is verified; `None` if nothing is.
+    pub check: Option<Arc<SignatureCheck>>,
+}
+
+/// What is verified of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureCheck {
+    /// Bundles without a valid signature are deleted. Otherwise those are whose signature is wrong, and the others pass.
+    pub required: bool,
+    /// Bundles are verified at nodes that they pass, too, before they are forwarded.
+    pub on_the_way: bool,
+    /// Patterns of nodes that may sign beside the source of the bundle.
+    pub signers: Vec<String>,
+    /// Bundles whose signature is wrong pass as well.
+    pub passes_wrong: bool,
+}
+
+impl SignatureCheck {
+    /// True if a bundle with this outcome is deleted.
+    fn deletes(&self, failure: SignatureFailure) -> bool {
+        let is_wrong = matches!(
+            failure,
+            SignatureFailure::WrongKeyOrAltered | SignatureFailure::ChangedKey | SignatureFailure::Invalid
+        );
+        self.required || is_wrong && !self.passes_wrong
+    }
+
+    /// True if this node may sign a bundle with this source.
+    fn permits(&self, signer: &Eid, source: &Eid) -> bool {
+        let is_source = !source.is_null() && source.is_singleton() && source.same_node(signer);
+        let signer = signer.to_string();
+        is_source || self.signers.iter().any(|pattern| pattern == "*" || super::matches(pattern, &signer))
+    }
+
+    /// Judges the outcome of a verification. Returns the reason for which the bundle is deleted.
+    pub(super) fn judge(&self, signature: &Signature) -> Result<(), ReasonCode> {
+        let Some(failure) = signature.failure.filter(|failure| self.deletes(*failure)) else { return Ok(()) };
+        Err(match failure {
+            SignatureFailure::Missing => ReasonCode::MissingSecurityOperation,
+            SignatureFailure::Unsupported => ReasonCode::UnknownSecurityOperation,
+            SignatureFailure::Invalid => ReasonCode::ConflictingSecurityOperation,
+            _ => ReasonCode::FailedSecurityOperation,
+        })
+    }
+}
+
+/// Reason for applications and operators.
+pub(super) fn failure_of(fault: Fault) -> SignatureFailure {
+    match fault {
+        Fault::MissingOperation => SignatureFailure::Missing,
+        Fault::MissingKey => SignatureFailure::NoKey,
+        Fault::ExpiredKey => SignatureFailure::ExpiredKey,
+        Fault::PrematureKey => SignatureFailure::PrematureKey,
+        Fault::UnknownTime => SignatureFailure::NoClock,
+        Fault::TooManyKeys => SignatureFailure::TooManyKeys,
+        Fault::ChangedKey => SignatureFailure::ChangedKey,
+        Fault::WrongKeyOrAltered => SignatureFailure::WrongKeyOrAltered,
+        Fault::UnknownContext(_)
+        | Fault::UnknownParameter(_)
+        | Fault::InvalidParameter(_)
+        | Fault::MissingParameter(_)
+        | Fault::UnknownResult(_)
+        | Fault::EncryptedTarget(_) => SignatureFailure::Unsupported,
+        _ => SignatureFailure::Invalid,
+    }
+}
+
+/// Bundle security of a running node.
+#[derive(Debug, Default)]
+pub(super) struct Guard {
+    security: Security,
+    pub(super) checks: Checks,
+}
+
+impl Guard {
+    pub(super) fn keys(&self) -> &Keys {
+        &self.security.keys
+    }
+
+    pub(super) fn keys_mut(&mut self) -> &mut Keys {
+        &mut self.security.keys
+    }
+
+    /// What is verified of a bundle with these endpoints, at its destination or on its way.
+    pub(super) fn check_of(&self, head: &AnyHead, on_the_way: bool) -> Option<Arc<SignatureCheck>> {
+        let mut rules = self.security.check.iter();
+        let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()))?;
+        rule.check.clone().filter(|check| check.on_the_way || !on_the_way)
+    }
+
+    /// Begins the signature of a bundle of this node; `None` if it stays unsigned.
+    fn signing(&self, node: &Eid, at: DtnTime, head: &Head) -> Result<Option<Signing>, Fault> {
+        let primary = &head.primary;
+        let mut rules = self.security.sign.iter();
+        let rule = rules.find(|rule| rule.endpoints.include(&primary.source, &primary.destination));
+        let Some(name) = rule.and_then(|rule| rule.key.as_ref()) else { return Ok(None) };
+        // A signature would tell the source of a bundle that has none.
+        if primary.source.is_null() {
+            return Ok(None);
+        }
+        let signs = |algorithm| {
+            matches!(
+                algorithm,
+                Algorithm::Ed25519 | Algorithm::Hmac256 | Algorithm::Hmac384 | Algorithm::Hmac512
+            )
+        };
+        let is_named = |key: &str| matches!(name, KeyName::Any) || *name == KeyName::Named(key.to_owned());
+        let own = self.keys().iter().filter(|key| key.source() == node && signs(key.algorithm()));
+        let own = own.filter(|key| is_named(key.name()));
+        let mut fault = Fault::MissingKey;
+        let valid = own.filter(|key| key.check(at).inspect_err(|error| fault = *error).is_ok());
+        // The first one added, of those with the latest beginning.
+        let best = valid
+            .enumerate()
+            .max_by_key(|(at, key)| (key.algorithm() == Algorithm::Ed25519, key.valid_from(), Reverse(*at)));
+        let Some((_, key)) = best else { return Err(fault) };
+        let request = SignRequest {
+            source: node.clone(),
+            targets: vec![PAYLOAD_BLOCK],
+            algorithm: key.algorithm(),
+            scope: Scope::ALL,
+            fresh_key: None,
+            flags: BlockFlags::NONE,
+        };
+        let choice = KeyChoice { keys: self.keys(), name: key.name(), at };
+        Signing::begin(head, &request, &choice).map(Some)
+    }
+}
 
 impl Agent {
-    /// Sets the bundle security of the node; initially there is none.
-    pub fn set_security(&mut self, security: Box<dyn Security>) {
-        self.security = security;
+    /// Sets keys and rules; initially there are none. They are for bundles made and verified from now on.
+    pub fn set_security(&mut self, security: Security) {
+        self.guard.security = security;
     }
 
-    pub(super) fn secure_source(&self, head: &mut AnyHead) {
-        if let AnyHead::V7(head) = head {
-            self.security.at_source(head);
+    /// Known public keys by security source.
+    pub fn known_keys(&self) -> &BTreeMap<Eid, Fingerprint> {
+        self.guard.keys().pins()
+    }
+
+    /// Notes the public key of a node, in place of an earlier one. Returns false if there are too many.
+    pub fn trust_key(&mut self, node: &Eid, fingerprint: Fingerprint) -> bool {
+        self.guard.keys_mut().pin(node, fingerprint)
+    }
+
+    /// Forgets the public key of a node. Returns false if none is known.
+    pub fn forget_key(&mut self, node: &Eid) -> bool {
+        self.guard.keys_mut().forget(node)
+    }
+
+    /// Time by which keys are valid.
+    pub(super) fn key_time(&self, now: Instant) -> DtnTime {
+        self.time.clock.dtn_ms(now).map_or(DtnTime::UNKNOWN, DtnTime)
+    }
+
+    /// Begins the signature of a bundle made at this node, whose header gets room for it; `None` if it stays unsigned.
+    pub(super) fn begin_signature(
+        &mut self,
+        now: Instant,
+        head: &mut AnyHead,
+    ) -> Result<Option<Box<Signing>>, SendFailure> {
+        let AnyHead::V7(plain) = head else { return Ok(None) };
+        match self.guard.signing(&self.node, self.key_time(now), plain) {
+            Ok(signing) => {
+                if let Some(signing) = &signing {
+                    *plain = signing.draft();
+                }
+                Ok(signing.map(Box::new))
+            }
+            Err(_) => {
+                self.counters.sends_not_signed += 1;
+                Err(SendFailure::NotSigned)
+            }
         }
     }
 
-    pub(super) fn secure_forwarding(&self, head: &mut AnyHead, to: Option<&Eid>) -> Result<(), ReasonCode> {
-        match head {
-            AnyHead::V7(head) => self.security.before_forwarding(head, to),
-            AnyHead::V6(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn secure_delivery(&self, head: &AnyHead) -> Result<(), ReasonCode> {
-        match head {
-            AnyHead::V7(head) => self.security.before_delivery(head),
-            AnyHead::V6(_) => Ok(()),
-        }
+    /// Decides by a rule whether this node may have signed the bundle.
+    pub(super) fn may_sign(check: &SignatureCheck, signer: &Eid, head: &AnyHead) -> bool {
+        check.permits(signer, head.source())
     }
 }

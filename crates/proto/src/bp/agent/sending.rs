@@ -4,6 +4,7 @@
 //! owes the application one terminal indication. After a restart the bundle continues without indications to
 //! the application.
 
+use crate::bp::bpsec::Signing;
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, Eid, PrimaryBlock, ReasonCode, v6};
 use crate::service::{
     AppIndication, BundleEvent, BundleName, BundleVersion, RecordId, SendFailure, SendId, SendOptions,
@@ -29,6 +30,8 @@ pub(super) struct Composing {
     start: BytesMut,
     closing: BundleEnd,
     payload_left: u64,
+    /// Signature, which is complete after the payload.
+    signing: Option<Box<Signing>>,
 }
 
 /// Send with an outstanding terminal indication.
@@ -133,7 +136,7 @@ impl Agent {
             if length > self.config.limits.bundle_bytes_max {
                 return Err(SendFailure::Limit);
             }
-            self.begin_own(now, head, NeighbourNumber::UNKNOWN).ok_or(SendFailure::Full)
+            self.begin_own(now, head, NeighbourNumber::UNKNOWN)
         });
         match opened {
             Ok(record) => {
@@ -280,32 +283,38 @@ impl Agent {
     }
 
     /// Begins the record of a bundle made at this node; an administrative record is charged to this
-    /// neighbour. `None` if there is no space.
+    /// neighbour. Fails if there is no space, or no key for a bundle that must be signed.
     pub(super) fn begin_own(
         &mut self,
         now: Instant,
         mut head: AnyHead,
         neighbour: NeighbourNumber,
-    ) -> Option<RecordId> {
-        self.secure_source(&mut head);
+    ) -> Result<RecordId, SendFailure> {
+        let signing = self.begin_signature(now, &mut head)?;
         let bytes = head.to_bytes();
-        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + NOTE_BYTES;
+        let signature_bytes = match &signing {
+            Some(_) => head.signature().map_or(0, Bytes::len) as u64,
+            None => 0,
+        };
+        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + signature_bytes + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
         if !self.make_space(now, share, &Agent::own_claim(&head, bytes.len() as u64, neighbour)) {
-            return None;
+            return Err(SendFailure::Full);
         }
         let record = self.next_record();
-        let header = RecordHeader { neighbour, ..self.header(now, RecordKind::Own, 0) };
+        let kind = if signing.is_some() { RecordKind::OwnSigned } else { RecordKind::Own };
+        let header = RecordHeader { neighbour, ..self.header(now, kind, 0) };
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
         header.encode(&mut start);
         start.extend_from_slice(&bytes);
         let composing =
-            Composing { start, closing: BundleEnd::of(&head), payload_left: head.payload_bytes() };
+            Composing { start, closing: BundleEnd::of(&head), payload_left: head.payload_bytes(), signing };
         let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
         held.share = share;
+        held.tail_bytes += signature_bytes;
         self.insert_bundle(record, held);
         self.sends.composing.insert(record, composing);
-        Some(record)
+        Ok(record)
     }
 
     /// Handles the next bytes of an application's send.
@@ -325,13 +334,16 @@ impl Agent {
         }
     }
 
-    /// Appends payload to a bundle of this node; after the last byte, also the tail and the seal.
+    /// Appends payload to a bundle of this node; after the last byte, also the tail, the signature and the seal.
     pub(super) fn append_own(&mut self, record: RecordId, data: Bytes) {
         let composing = self.sends.composing.get_mut(&record).expect("only what is composed grows");
         let length = data.len() as u64;
         assert!(length <= composing.payload_left, "a send has no more bytes than announced");
         composing.payload_left -= length;
         composing.closing.update(&data);
+        if let Some(signing) = &mut composing.signing {
+            signing.update(&data);
+        }
         let mut out = core::mem::take(&mut composing.start);
         let is_whole = composing.payload_left == 0;
         if data.len() < MERGE_BYTES {
@@ -345,6 +357,14 @@ impl Agent {
             composing.closing.encode_tail(&mut out);
             let held = self.holdings.get_mut(&record).expect("what is composed is held");
             held.state = BundleState::Sealing;
+            if let Some(signing) = composing.signing {
+                let signed = AnyHead::V7(signing.finish());
+                let signature = signed.signature().expect("it was just signed");
+                // Length and place are those of the draft, which the record begins with.
+                held.head.set_signature(signature.clone());
+                out.extend_from_slice(signature);
+                self.counters.signed += 1;
+            }
             let position = held.appended + out.len() as u64;
             let custody = held.head.wants_custody();
             held.custody = custody.then(Box::default);

@@ -1,7 +1,9 @@
 //! Contents of an agent, and the reason for keeping each bundle.
 
 use crate::bp::{BundleId, Eid};
-use crate::service::{BundleName, BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, TransferId};
+use crate::service::{
+    BundleName, BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, Signature, TransferId,
+};
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
@@ -47,6 +49,8 @@ pub struct BundleStatus {
     pub refusals: u32,
     /// The application's send to which the bundle belongs.
     pub send: Option<SendId>,
+    /// Outcome of the verification of its signature; `None` if it has none, or none was verified.
+    pub signature: Option<Signature>,
     /// Reason for keeping the bundle.
     pub why: RetentionReason,
 }
@@ -61,6 +65,8 @@ pub enum RetentionReason {
     },
     /// Not all of the bundle is durable yet, or it is being checked after a crash.
     Storing,
+    /// The signature is being verified.
+    Checking,
     /// No route leads to the destination.
     NoRoute,
     /// Every link on which the bundle may leave is down, or leads back to the node that it came from.
@@ -221,8 +227,17 @@ impl Agent {
             arrived_over: held.intake.map(|(link, _)| link),
             refusals: held.refusals,
             send: held.send,
+            signature: self.signature_of(record, held),
             why: self.why(now, held),
         }
+    }
+
+    fn signature_of(&self, record: RecordId, held: &HeldBundle) -> Option<Signature> {
+        let found = match held.state {
+            BundleState::Local => self.local_of(held)?.signature(),
+            _ => self.guard.checks.passed(record),
+        };
+        found.filter(|signature| **signature != Signature::default()).cloned()
     }
 
     /// Payload bytes from the beginning that the next hop has acknowledged or that were passed to its link.
@@ -239,6 +254,7 @@ impl Agent {
                 RetentionReason::Arriving { heard: held.intake.and_then(|from| self.intake.heard(&from)) }
             }
             BundleState::Sealing | BundleState::Verifying => RetentionReason::Storing,
+            BundleState::Checking => RetentionReason::Checking,
             BundleState::BackingOff(until) => RetentionReason::Resting(until),
             BundleState::InCustody(until) => {
                 RetentionReason::InCustody { of: self.signal_owed_by(held), until }
@@ -257,6 +273,7 @@ impl Agent {
             DeliveryProgress::InParts => {
                 RetentionReason::InParts { have: local.assembly.have(), of: local.assembly.total() }
             }
+            DeliveryProgress::Checking => RetentionReason::Checking,
             DeliveryProgress::Whole => RetentionReason::NobodyRegistered(local.delivery),
             DeliveryProgress::Told => RetentionReason::NotTaken(local.delivery),
             DeliveryProgress::Taken => RetentionReason::Storing,

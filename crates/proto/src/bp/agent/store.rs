@@ -17,6 +17,10 @@ pub(super) enum ReadPurpose {
     Delivery(DeliveryId),
     /// Administrative record, whose payload has this key.
     Admin(LocalKey),
+    /// Header for the verification with this number.
+    CheckHead(u64),
+    /// Payload for the verification with this number.
+    Check(u64),
     /// Start of the agent.
     Restore,
     /// Check of a bundle that a crash left without a seal.

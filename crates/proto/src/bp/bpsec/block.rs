@@ -8,7 +8,8 @@
 
 use super::Fault;
 use crate::bp::Eid;
-use crate::codec::{self, DecodeError, cbor};
+use crate::codec::cbor::{self, Major};
+use crate::codec::{self, DecodeError};
 use bytes::{Bytes, BytesMut};
 
 /// Maximum number of targets of a block. No specification has a limit.
@@ -27,8 +28,8 @@ const VALUE_DEPTH_MAX: u8 = 8;
 /// Abstract security block: security operations that share a source, a context and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityBlock {
-    /// Security context identifier.
-    pub context: u64,
+    /// Security context identifier; negative ones are for private use (RFC 9172 11.3).
+    pub context: i64,
     /// Security source: the node that added the block.
     pub source: Eid,
     /// Security context parameters.
@@ -121,7 +122,7 @@ impl SecurityBlock {
     /// Fails if the input is incomplete, not valid, or exceeds a limit.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         let targets = decode_targets(input)?;
-        let context = cbor::unsigned(input, "a security context identifier", CLAUSE)?;
+        let context = decode_context(input)?;
         let flags = cbor::unsigned(input, "the security context flags field", CLAUSE)?;
         let source = Eid::decode(input)?;
         let parameters = match flags & PARAMETERS_PRESENT {
@@ -160,7 +161,10 @@ impl SecurityBlock {
         assert!(!self.operations.is_empty(), "a security block has a target");
         cbor::put_array(self.operations.len() as u64, out);
         self.operations.iter().for_each(|operation| cbor::put_unsigned(operation.target, out));
-        cbor::put_unsigned(self.context, out);
+        match u64::try_from(self.context) {
+            Ok(context) => cbor::put_unsigned(context, out),
+            Err(_) => cbor::put_head(Major::Negative, self.context.unsigned_abs() - 1, out),
+        }
         cbor::put_unsigned(if self.parameters.is_empty() { 0 } else { PARAMETERS_PRESENT }, out);
         self.source.encode(out);
         if !self.parameters.is_empty() {
@@ -173,6 +177,17 @@ impl SecurityBlock {
     /// Encodes the abstract security block.
     pub fn to_bytes(&self) -> Bytes {
         codec::encoded(128, |out| self.encode(out))
+    }
+}
+
+fn decode_context(input: &mut Bytes) -> Result<i64, DecodeError> {
+    let invalid = DecodeError::invalid("a security context identifier", CLAUSE);
+    let (major, argument) = cbor::head(input)?;
+    let argument = argument.and_then(|argument| i64::try_from(argument).ok());
+    match (major, argument) {
+        (Major::Unsigned, Some(context)) => Ok(context),
+        (Major::Negative, Some(argument)) => Ok(-1 - argument),
+        _ => Err(invalid),
     }
 }
 

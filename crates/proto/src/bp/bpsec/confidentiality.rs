@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
 
 /// Security context identifier (RFC 9173 5.1).
-pub const BCB_AES_GCM: u64 = 2;
+pub const BCB_AES_GCM: i64 = 2;
 /// Maximum length of a target in plaintext, bytes: it is copied in memory. RFC 9173 has no limit, AES-GCM one of 64 GiB.
 pub const TARGET_BYTES_MAX: usize = 64 << 20;
 
@@ -58,7 +58,11 @@ const fn variant(algorithm: Algorithm) -> Option<u64> {
     match algorithm {
         Algorithm::Aes128Gcm => Some(1),
         Algorithm::Aes256Gcm => Some(3),
-        Algorithm::Hmac256 | Algorithm::Hmac384 | Algorithm::Hmac512 | Algorithm::KeyWrap => None,
+        Algorithm::Hmac256
+        | Algorithm::Hmac384
+        | Algorithm::Hmac512
+        | Algorithm::KeyWrap
+        | Algorithm::Ed25519 => None,
     }
 }
 
@@ -271,7 +275,7 @@ fn open_block(
             set_content(bundle, target, data);
             rules::remove_operation(&mut bundle.head, block, target);
         });
-        Verdict { source: security.source.clone(), block, target, outcome }
+        Verdict { source: security.source.clone(), block, target, public_key: None, outcome }
     };
     Ok(security.operations.iter().map(verdict).collect())
 }

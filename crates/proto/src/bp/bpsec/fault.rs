@@ -10,7 +10,7 @@ pub enum Fault {
     /// The data of a security block cannot be decoded.
     Undecodable(DecodeError),
     /// The security context is unknown, or is not one of this service.
-    UnknownContext(u64),
+    UnknownContext(i64),
     /// The security context does not define this parameter.
     UnknownParameter(u64),
     /// The value of a parameter is not valid, or stands for something unknown.
@@ -33,6 +33,12 @@ pub enum Fault {
     UnknownTime,
     /// The length of the key does not suit its algorithm.
     KeyLength,
+    /// The security source must be a node ID that can be written.
+    InvalidSource,
+    /// There is no place for the first public key of another security source.
+    TooManyKeys,
+    /// The public key is not the one that is known of the security source.
+    ChangedKey,
     /// The authentication code does not match: the key is another one, or the bundle was altered.
     WrongKeyOrAltered,
     /// A required operation is not in the bundle.
@@ -77,11 +83,14 @@ impl Fault {
             | Fault::PrematureKey
             | Fault::UnknownTime
             | Fault::KeyLength
+            | Fault::ChangedKey
+            | Fault::TooManyKeys
             | Fault::WrongKeyOrAltered
             | Fault::TargetLength => ReasonCode::FailedSecurityOperation,
             Fault::TargetCount
             | Fault::MissingTarget(_)
             | Fault::ForbiddenTarget(_)
+            | Fault::InvalidSource
             | Fault::RepeatedOperation(_)
             | Fault::EncryptedTarget(_)
             | Fault::ForbiddenFlags
@@ -108,6 +117,9 @@ impl fmt::Display for Fault {
             Fault::PrematureKey => f.write_str("the key is not valid yet"),
             Fault::UnknownTime => f.write_str("the time is unknown, and the key is valid for a limited time"),
             Fault::KeyLength => f.write_str("the length of the key does not suit its algorithm"),
+            Fault::InvalidSource => f.write_str("the security source is not a node ID"),
+            Fault::TooManyKeys => f.write_str("there are too many known public keys"),
+            Fault::ChangedKey => f.write_str("the public key is not the one that is known of the signer"),
             Fault::WrongKeyOrAltered => f.write_str("the key is another one, or the bundle was altered"),
             Fault::MissingOperation => f.write_str("a required security operation is missing"),
             Fault::TargetCount => f.write_str("a security block has no target or too many"),

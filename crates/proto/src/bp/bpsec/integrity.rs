@@ -1,23 +1,26 @@
-//! BIB-HMAC-SHA2: keyed hashes of blocks (RFC 9173 3).
+//! Integrity of blocks: BIB-HMAC-SHA2, keyed hashes (RFC 9173 3), and BIB-COSE-SIGN1, signatures.
 
 use super::Fault;
 use super::block::{Field, Operation, SecurityBlock};
 use super::canonical::{self, Header, PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope};
 use super::keys::{Algorithm, KeyChoice, Secret};
 use super::rules::{self, Service, Verdict};
+use super::signature::{self, BIB_COSE_SIGN1, PublicKey};
 use crate::bp::{Block, BlockFlags, BlockType, Bundle, CrcType, Eid, Head};
 use bytes::{Bytes, BytesMut};
 use hmac::{Hmac, Mac};
-use sha2::{Sha256, Sha384, Sha512};
+use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// Security context identifier (RFC 9173 5.1).
-pub const BIB_HMAC_SHA2: u64 = 1;
+pub const BIB_HMAC_SHA2: i64 = 1;
 
 /// Parameters (RFC 9173 3.3.4).
 const SHA_VARIANT: u64 = 1;
 const WRAPPED_KEY: u64 = 2;
 const SCOPE_FLAGS: u64 = 3;
-/// Result (RFC 9173 3.4).
+/// Parameter of [`BIB_COSE_SIGN1`], whose scope flags have the identifier of those of BIB-HMAC-SHA2.
+const VERSION: u64 = 1;
+/// Result (RFC 9173 3.4), of [`BIB_COSE_SIGN1`], too.
 const EXPECTED_HMAC: u64 = 1;
 
 /// How to sign blocks.
@@ -27,7 +30,7 @@ pub struct SignRequest {
     pub source: Eid,
     /// Block numbers of the targets. A block that nodes on the path change must not be among them.
     pub targets: Vec<u64>,
-    /// Algorithm: HMAC 256, 384 or 512.
+    /// Algorithm: HMAC 256, 384 or 512, or Ed25519.
     pub algorithm: Algorithm,
     /// What the values cover beside the data of the targets.
     pub scope: Scope,
@@ -37,12 +40,18 @@ pub struct SignRequest {
     pub flags: BlockFlags,
 }
 
-/// Keyed hash whose input arrives in pieces.
+/// Keyed hash, or hash that is signed, whose input arrives in pieces.
 #[derive(Clone, Debug)]
 enum Hasher {
     Hmac256(Hmac<Sha256>),
     Hmac384(Hmac<Sha384>),
     Hmac512(Hmac<Sha512>),
+    /// `key` is the private one, without which signatures can only be verified.
+    Signed {
+        hash: Sha512,
+        source: Eid,
+        key: Option<Secret>,
+    },
 }
 
 impl Hasher {
@@ -56,11 +65,17 @@ impl Hasher {
         .map_err(|_| Fault::KeyLength)
     }
 
+    /// Hash that this security source signs.
+    fn signed(source: &Eid, key: Option<Secret>) -> Self {
+        Hasher::Signed { hash: Sha512::new(), source: source.clone(), key }
+    }
+
     fn update(&mut self, bytes: &[u8]) {
         match self {
             Hasher::Hmac256(mac) => mac.update(bytes),
             Hasher::Hmac384(mac) => mac.update(bytes),
             Hasher::Hmac512(mac) => mac.update(bytes),
+            Hasher::Signed { hash, .. } => Digest::update(hash, bytes),
         }
     }
 
@@ -69,6 +84,20 @@ impl Hasher {
             Hasher::Hmac256(mac) => mac.finalize().into_bytes().to_vec(),
             Hasher::Hmac384(mac) => mac.finalize().into_bytes().to_vec(),
             Hasher::Hmac512(mac) => mac.finalize().into_bytes().to_vec(),
+            Hasher::Signed { hash, source, key } => {
+                let key = key.expect("a signer has the private key");
+                signature::sign(&key, &source, &hash.finalize()).expect("the key had the right length before")
+            }
+        }
+    }
+
+    /// Length of the value, bytes.
+    fn value_bytes(&self) -> usize {
+        match self {
+            Hasher::Hmac256(_) => 32,
+            Hasher::Hmac384(_) => 48,
+            Hasher::Hmac512(_) => 64,
+            Hasher::Signed { .. } => signature::RESULT_BYTES,
         }
     }
 
@@ -78,6 +107,9 @@ impl Hasher {
             Hasher::Hmac256(mac) => mac.verify_slice(expected),
             Hasher::Hmac384(mac) => mac.verify_slice(expected),
             Hasher::Hmac512(mac) => mac.verify_slice(expected),
+            Hasher::Signed { hash, source, .. } => {
+                return signature::verify(expected, &source, &hash.finalize());
+            }
         };
         equal.map_err(|_| Fault::WrongKeyOrAltered)
     }
@@ -88,7 +120,7 @@ const fn variant(algorithm: Algorithm) -> Option<u64> {
         Algorithm::Hmac256 => Some(5),
         Algorithm::Hmac384 => Some(6),
         Algorithm::Hmac512 => Some(7),
-        Algorithm::Aes128Gcm | Algorithm::Aes256Gcm | Algorithm::KeyWrap => None,
+        Algorithm::Aes128Gcm | Algorithm::Aes256Gcm | Algorithm::KeyWrap | Algorithm::Ed25519 => None,
     }
 }
 
@@ -101,9 +133,31 @@ struct Parameters {
 
 impl Parameters {
     fn decode(block: &SecurityBlock) -> Result<Self, Fault> {
-        if block.context != BIB_HMAC_SHA2 {
-            return Err(Fault::UnknownContext(block.context));
+        match block.context {
+            BIB_HMAC_SHA2 => Self::decode_hmac(block),
+            BIB_COSE_SIGN1 => Self::decode_signed(block),
+            other => Err(Fault::UnknownContext(other)),
         }
+    }
+
+    fn decode_signed(block: &SecurityBlock) -> Result<Self, Fault> {
+        let mut found = Parameters { algorithm: Algorithm::Ed25519, wrapped_key: None, scope: Scope::ALL };
+        let mut version = None;
+        for field in &block.parameters {
+            let invalid = Fault::InvalidParameter(field.id);
+            match field.id {
+                VERSION if field.as_unsigned() == Some(signature::VERSION) => version = field.as_unsigned(),
+                VERSION => return Err(invalid),
+                SCOPE_FLAGS => {
+                    found.scope = field.as_unsigned().and_then(Scope::from_bits).ok_or(invalid)?;
+                }
+                other => return Err(Fault::UnknownParameter(other)),
+            }
+        }
+        version.map(|_| found).ok_or(Fault::MissingParameter(VERSION))
+    }
+
+    fn decode_hmac(block: &SecurityBlock) -> Result<Self, Fault> {
         let mut found = Parameters { algorithm: Algorithm::Hmac384, wrapped_key: None, scope: Scope::ALL };
         for field in &block.parameters {
             let invalid = Fault::InvalidParameter(field.id);
@@ -177,28 +231,39 @@ impl Signing {
     /// Fails if the rules of RFC 9172 do not allow it, or without a valid key.
     pub fn begin(head: &Head, request: &SignRequest, keys: &KeyChoice<'_>) -> Result<Self, Fault> {
         rules::check_addition(head, Service::Integrity, &request.targets)?;
-        let variant = variant(request.algorithm).ok_or(Fault::InvalidParameter(SHA_VARIANT))?;
+        let is_signed = request.algorithm == Algorithm::Ed25519;
+        let first = match variant(request.algorithm) {
+            Some(variant) => Field::unsigned(SHA_VARIANT, variant),
+            // A fresh private key would prove nothing.
+            None if is_signed && request.fresh_key.is_none() => Field::unsigned(VERSION, signature::VERSION),
+            None => return Err(Fault::InvalidParameter(SHA_VARIANT)),
+        };
         let (key, wrapped) =
             keys.for_block(&request.source, request.algorithm, request.fresh_key.as_ref())?;
+        // The block has the CRC that its targets lose, so that links without checks do not damage it unseen.
+        let crc = head.payload.crc;
         let mut head = head.clone();
         remove_crcs(&mut head, &request.targets)?;
         let block = Block {
             block_type: BlockType::BlockIntegrity,
             number: head.free_number(),
             flags: request.flags,
-            crc: CrcType::None,
+            crc,
             data: Bytes::new(),
         };
-        let mut parameters = vec![Field::unsigned(SHA_VARIANT, variant)];
+        let mut parameters = vec![first];
         parameters.extend(wrapped.map(|wrapped| Field::byte_string(WRAPPED_KEY, &wrapped)));
         parameters.push(Field::unsigned(SCOPE_FLAGS, request.scope.bits()));
         let security = SecurityBlock {
-            context: BIB_HMAC_SHA2,
+            context: if is_signed { BIB_COSE_SIGN1 } else { BIB_HMAC_SHA2 },
             source: request.source.clone(),
             parameters,
             operations: Vec::new(),
         };
-        let hasher = Hasher::new(request.algorithm, &key)?;
+        let hasher = match is_signed {
+            true => Hasher::signed(&request.source, Some(key)),
+            false => Hasher::new(request.algorithm, &key)?,
+        };
         let begun = |&target: &u64| {
             Ok((target, begin(hasher.clone(), request.scope, &head, target, Header::of(&block))?))
         };
@@ -212,6 +277,24 @@ impl Signing {
         self.payload.passed += payload.len() as u64;
         let hashers = self.hashers.iter_mut().filter(|(target, _)| *target == PAYLOAD_BLOCK);
         hashers.for_each(|(_, hasher)| hasher.update(payload));
+    }
+
+    /// Returns the header as [`finish`](Self::finish) does, with zeros in place of the values: its length is the same.
+    pub fn draft(&self) -> Head {
+        let mut security = self.security.clone();
+        for (target, hasher) in &self.hashers {
+            let results = vec![Field::byte_string(EXPECTED_HMAC, &vec![0; hasher.value_bytes()])];
+            security.operations.push(Operation { target: *target, results });
+        }
+        let (mut head, mut block) = (self.head.clone(), self.block.clone());
+        block.data = security.to_bytes();
+        rules::insert(&mut head, block);
+        head
+    }
+
+    /// Number of the block integrity block.
+    pub fn block(&self) -> u64 {
+        self.block.number
     }
 
     /// Returns the header with the block integrity block. Targets have no CRC any more (RFC 9173 3.8.1).
@@ -257,7 +340,8 @@ pub fn sign(bundle: &mut Bundle, request: &SignRequest, keys: &KeyChoice<'_>) ->
 pub struct Verification {
     source: Eid,
     block: u64,
-    operations: Vec<(u64, Result<Check, Fault>)>,
+    scope: Option<Scope>,
+    operations: Vec<(u64, Option<PublicKey>, Result<Check, Fault>)>,
     payload: Payload,
 }
 
@@ -291,19 +375,35 @@ impl Verification {
                 return Err(Fault::EncryptedTarget(operation.target));
             }
             let expected = expected(&operation.results)?;
+            if matches!(hasher, Hasher::Signed { .. }) {
+                let key = signature::key_of(&expected).ok_or(Fault::InvalidResult(EXPECTED_HMAC))?;
+                check_source(&security.source)?;
+                keys.check_public(&security.source, &key)?;
+            }
             Ok(Check { hasher: begin(hasher, scope, head, operation.target, Header::of(found))?, expected })
         };
+        let key = |operation: &Operation| match security.context {
+            BIB_COSE_SIGN1 => signature::key_of(&expected(&operation.results).ok()?),
+            _ => None,
+        };
         let operations = security.operations.iter();
-        let operations = operations.map(|operation| (operation.target, check(operation))).collect();
+        let operations =
+            operations.map(|operation| (operation.target, key(operation), check(operation))).collect();
         let payload = Payload { announced: head.payload.length, passed: 0 };
-        Ok(Verification { source: security.source, block, operations, payload })
+        let scope = scope(&security);
+        Ok(Verification { source: security.source, block, scope, operations, payload })
     }
 
     /// Adds the next bytes of the payload.
     pub fn update(&mut self, payload: &[u8]) {
         self.payload.passed += payload.len() as u64;
-        let operations = self.operations.iter_mut().filter(|(target, _)| *target == PAYLOAD_BLOCK);
-        operations.flat_map(|(_, check)| check).for_each(|check| check.hasher.update(payload));
+        let operations = self.operations.iter_mut().filter(|(target, ..)| *target == PAYLOAD_BLOCK);
+        operations.flat_map(|(.., check)| check).for_each(|check| check.hasher.update(payload));
+    }
+
+    /// What the values cover beside their targets; `None` if that is unknown.
+    pub fn scope(&self) -> Option<Scope> {
+        self.scope
     }
 
     /// Returns the outcome of each operation.
@@ -311,21 +411,41 @@ impl Verification {
     /// # Panics
     /// Panics if the payload is a target and has not passed completely.
     pub fn finish(self) -> Vec<Verdict> {
-        let Verification { source, block, operations, payload } = self;
-        let verdict = |(target, check): (u64, Result<Check, Fault>)| {
+        let Verification { source, block, operations, payload, .. } = self;
+        let verdict = |(target, public_key, check): (u64, Option<PublicKey>, Result<Check, Fault>)| {
             if target == PAYLOAD_BLOCK {
                 payload.check();
             }
             let outcome = check.and_then(|check| check.hasher.verify(&check.expected));
-            Verdict { source: source.clone(), block, target, outcome }
+            Verdict { source: source.clone(), block, target, public_key, outcome }
         };
         operations.into_iter().map(verdict).collect()
     }
 }
 
+/// Maximum length of the name of a security source that is noted, bytes.
+const SOURCE_BYTES_MAX: usize = 255;
+
+/// Fails unless a key can be noted for the security source: it is a node ID, which can be written and read again.
+fn check_source(source: &Eid) -> Result<(), Fault> {
+    let text = source.to_string();
+    let is_name = source.is_node_id() && text.len() <= SOURCE_BYTES_MAX;
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_read = text.parse::<Eid>().is_ok_and(|read| read == *source);
+    if is_name && is_plain && is_read { Ok(()) } else { Err(Fault::InvalidSource) }
+}
+
+/// Algorithm of a block integrity block; `None` if its parameters are not known.
+pub fn algorithm(block: &SecurityBlock) -> Option<Algorithm> {
+    Parameters::decode(block).ok().map(|parameters| parameters.algorithm)
+}
+
 /// Hash with the key of the block, without input, and the scope.
 fn prepare(security: &SecurityBlock, keys: &KeyChoice<'_>) -> Result<(Hasher, Scope), Fault> {
     let Parameters { algorithm, wrapped_key, scope } = Parameters::decode(security)?;
+    if algorithm == Algorithm::Ed25519 {
+        return Ok((Hasher::signed(&security.source, None), scope));
+    }
     let key = keys.of_block(&security.source, algorithm, wrapped_key.as_deref())?;
     Ok((Hasher::new(algorithm, &key)?, scope))
 }

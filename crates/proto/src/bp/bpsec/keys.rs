@@ -2,8 +2,10 @@
 
 use super::Fault;
 use super::cipher;
+use super::signature::{self, Fingerprint, PublicKey};
 use crate::bp::{DtnTime, Eid};
 use core::fmt;
+use std::collections::BTreeMap;
 
 /// Minimum and maximum length of an HMAC key, bytes. RFC 9173 3.5 requires the length of the code, and the examples of its
 /// appendix have 16 bytes throughout.
@@ -24,6 +26,8 @@ pub enum Algorithm {
     Aes256Gcm,
     /// AES key wrap (RFC 3394): the key is a key encryption key.
     KeyWrap,
+    /// Ed25519 (RFC 9053 2.2): the key is a private key, of which others know the public one.
+    Ed25519,
 }
 
 impl Algorithm {
@@ -31,7 +35,7 @@ impl Algorithm {
         match self {
             Algorithm::Hmac256 | Algorithm::Hmac384 | Algorithm::Hmac512 => HMAC_KEY_BYTES.contains(&length),
             Algorithm::Aes128Gcm => length == 16,
-            Algorithm::Aes256Gcm => length == 32,
+            Algorithm::Aes256Gcm | Algorithm::Ed25519 => length == 32,
             Algorithm::KeyWrap => matches!(length, 16 | 24 | 32),
         }
     }
@@ -89,7 +93,37 @@ impl Key {
         self
     }
 
-    fn check(&self, at: DtnTime) -> Result<(), Fault> {
+    /// Security source.
+    pub fn source(&self) -> &Eid {
+        &self.source
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Beginning of the time for which the key is valid; `None` if that is unlimited.
+    pub fn valid_from(&self) -> Option<DtnTime> {
+        self.not_before
+    }
+
+    /// Public key; `None` if the key is not a private one.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        let is_private = self.algorithm == Algorithm::Ed25519;
+        is_private.then(|| signature::public_key(&self.secret).ok()).flatten()
+    }
+
+    /// Fails if the key is not valid at this time.
+    ///
+    /// # Errors
+    /// Fails with the reason.
+    pub fn check(&self, at: DtnTime) -> Result<(), Fault> {
         match (self.not_before, self.not_after) {
             (None, None) => Ok(()),
             _ if !at.is_known() => Err(Fault::UnknownTime),
@@ -100,21 +134,78 @@ impl Key {
     }
 }
 
+/// Maximum number of public keys that are known: a stranger may make any number of them.
+pub const PINS_MAX: usize = 4096;
+
 /// Keys that a node knows.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<Key>);
+pub struct Keys {
+    keys: Vec<Key>,
+    /// Fingerprints of the public keys of security sources.
+    pins: BTreeMap<Eid, Fingerprint>,
+    pins_at_first_use: bool,
+}
 
 impl Keys {
     /// Adds a key. Keys of one source with the same name and algorithm are successors of one another, and their times do not
     /// overlap: of those that are valid, only the first that was added is tried.
     pub fn add(&mut self, key: Key) {
-        self.0.push(key);
+        self.keys.push(key);
+    }
+
+    /// All keys, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Key> {
+        self.keys.iter()
+    }
+
+    /// Accepts the key of a security source of which none is known. The caller then pins it: without that, the next key is
+    /// a first one as well.
+    pub fn pin_at_first_use(&mut self, on: bool) {
+        self.pins_at_first_use = on;
+    }
+
+    /// Notes the public key of a security source, in place of an earlier one. Returns false if there are [`PINS_MAX`].
+    pub fn pin(&mut self, source: &Eid, fingerprint: Fingerprint) -> bool {
+        let has_place = self.pins.len() < PINS_MAX || self.pins.contains_key(&source.node_id());
+        if has_place {
+            self.pins.insert(source.node_id().detached(), fingerprint);
+        }
+        has_place
+    }
+
+    /// Forgets the public key of a security source. Returns false if none is known.
+    pub fn forget(&mut self, source: &Eid) -> bool {
+        self.pins.remove(&source.node_id()).is_some()
+    }
+
+    /// True if a key of the node is known to which this endpoint belongs.
+    pub fn know(&self, endpoint: &Eid) -> bool {
+        let node = endpoint.node_id();
+        self.pins.contains_key(&node) || self.keys.iter().any(|key| key.source == node)
+    }
+
+    /// Known public keys by security source.
+    pub fn pins(&self) -> &BTreeMap<Eid, Fingerprint> {
+        &self.pins
+    }
+
+    /// Decides whether a security source may have this public key. That of a private key which is known needs no pin.
+    fn check_public(&self, source: &Eid, key: &PublicKey) -> Result<(), Fault> {
+        let own = self.keys.iter().filter(|own| own.source == *source).filter_map(Key::public_key);
+        match self.pins.get(&source.node_id()) {
+            _ if own.into_iter().any(|own| own == *key) => Ok(()),
+            Some(pinned) if *pinned == key.fingerprint() => Ok(()),
+            Some(_) => Err(Fault::ChangedKey),
+            None if self.pins_at_first_use && self.pins.len() < PINS_MAX => Ok(()),
+            None if self.pins_at_first_use => Err(Fault::TooManyKeys),
+            None => Err(Fault::MissingKey),
+        }
     }
 
     fn find(&self, source: &Eid, name: &str, algorithm: Algorithm, at: DtnTime) -> Result<&Secret, Fault> {
         let is_meant = |key: &&Key| key.algorithm == algorithm && key.name == name && key.source == *source;
         let mut fault = Fault::MissingKey;
-        for key in self.0.iter().filter(is_meant) {
+        for key in self.keys.iter().filter(is_meant) {
             match key.check(at) {
                 Ok(()) => return Ok(&key.secret),
                 Err(other) => fault = other,
@@ -126,7 +217,7 @@ impl Keys {
 
 impl FromIterator<Key> for Keys {
     fn from_iter<T: IntoIterator<Item = Key>>(keys: T) -> Self {
-        Keys(keys.into_iter().collect())
+        Keys { keys: keys.into_iter().collect(), ..Keys::default() }
     }
 }
 
@@ -145,6 +236,11 @@ pub struct KeyChoice<'a> {
 impl KeyChoice<'_> {
     fn find(&self, source: &Eid, algorithm: Algorithm) -> Result<&Secret, Fault> {
         self.keys.find(source, self.name, algorithm, self.at)
+    }
+
+    /// Decides whether a security source may have this public key.
+    pub(super) fn check_public(&self, source: &Eid, key: &PublicKey) -> Result<(), Fault> {
+        self.keys.check_public(source, key)
     }
 
     /// Key of a received operation: the one in the block, or a shared one.

@@ -2,7 +2,7 @@
 //!
 //! Pure functions over bundles of version 7. A security source adds operations, a verifier checks them, an acceptor checks
 //! and removes them. Which operations a bundle must have, and what becomes of one that fails, is the policy of the caller.
-//! Nodes do not use this module yet.
+//! The [agent](super::agent) signs and verifies payloads with it; nodes do not encrypt yet.
 //!
 //! ```text
 //!             source                                                acceptor
@@ -14,7 +14,8 @@
 //! |---|---|---|
 //! | [`SecurityBlock`] | codec of the abstract security block | RFC 9172 3.6 |
 //! | [`sign`], [`verify`], [`accept`] | integrity: BIB-HMAC-SHA2 | RFC 9173 3 |
-//! | [`Signing`], [`Verification`] | the same for payloads that pass in pieces | |
+//! | [`BIB_COSE_SIGN1`] | integrity with private keys: a context of this implementation, version 1 | RFC 9052, RFC 9053 2.2 |
+//! | [`Signing`], [`Verification`] | both for payloads that pass in pieces | |
 //! | [`encrypt`], [`decrypt`] | confidentiality: BCB-AES-GCM | RFC 9173 4 |
 //! | [`check`], [`require`], [`discard`] | rules between security blocks | RFC 9172 3.2 to 3.9, 5.1.1 |
 //! | [`Keys`], [`KeyChoice`] | keys by security source and name, and when they are valid | RFC 9172 6 |
@@ -27,7 +28,7 @@
 //! | RFC 9172 1.2: protection of keys in memory | they are not shown in logs; they are not erased |
 //! | RFC 9172 3.2, 3.7, 3.8: one operation of a service for a target, allowed targets, flags of confidentiality blocks | [`check`], for bundles made and received |
 //! | RFC 9172 3.3: many targets of one block | integrity: made and read; confidentiality: read, see below |
-//! | RFC 9172 3.6: the context identifier | unsigned, so that the negative ones of the registry (11.3) do not exist |
+//! | RFC 9172 3.6, 11.3: the context identifier | signed, because the registry has negative ones for private use |
 //! | RFC 9172 3.9: a block integrity block of an encrypted target is encrypted, and divided if necessary | [`encrypt`], see below |
 //! | RFC 9172 3.9: no separate integrity of what the same source encrypts | left to the caller; example 4 of RFC 9173 has it |
 //! | RFC 9172 4: canonical forms | deterministic encoding is the only one that [`bp`](super) decodes; reserved block flags count as zero |
@@ -108,6 +109,7 @@ mod fault;
 mod integrity;
 mod keys;
 mod rules;
+mod signature;
 #[cfg(test)]
 mod tests;
 
@@ -118,6 +120,7 @@ pub use confidentiality::{
     BCB_AES_GCM, EncryptRequest, TARGET_BYTES_MAX, TagPlace, decrypt, decrypt_block, encrypt,
 };
 pub use fault::Fault;
-pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, sign, verify};
-pub use keys::{Algorithm, Key, KeyChoice, Keys, Secret};
-pub use rules::{Service, Verdict, check, discard, require};
+pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, algorithm, sign, verify};
+pub use keys::{Algorithm, Key, KeyChoice, Keys, PINS_MAX, Secret};
+pub use rules::{Service, Verdict, check, discard, find, require};
+pub use signature::{BIB_COSE_SIGN1, Fingerprint, NotAFingerprint, PublicKey};

@@ -2,6 +2,7 @@
 
 use super::block::{SecurityBlock, TARGETS_MAX};
 use super::canonical::{self, PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope};
+use super::signature::PublicKey;
 use super::{Fault, confidentiality, integrity};
 use crate::bp::{Block, BlockFlags, BlockType, CrcType, Eid, Head};
 use std::collections::BTreeSet;
@@ -42,6 +43,9 @@ pub struct Verdict {
     pub block: u64,
     /// Block number of the target.
     pub target: u64,
+    /// Public key in the block, if the operation has one. After success it is the one that is known of the security source,
+    /// or its first.
+    pub public_key: Option<PublicKey>,
     /// The operation has succeeded, or the reason why it has not.
     pub outcome: Result<(), Fault>,
 }
@@ -97,6 +101,11 @@ fn check_flags(flags: BlockFlags, target: u64) -> Result<(), Fault> {
 pub fn require(head: &Head, service: Service, target: u64) -> Result<(), Fault> {
     let is_there = readable(head, service).any(|(_, block)| block.targets(target));
     if is_there { Ok(()) } else { Err(Fault::MissingOperation) }
+}
+
+/// Number of the block that has this operation, as [`require`] finds it; `None` without one.
+pub fn find(head: &Head, service: Service, target: u64) -> Option<(u64, SecurityBlock)> {
+    readable(head, service).find(|(_, block)| block.targets(target))
 }
 
 /// Security blocks of a service that can be decoded and are not encrypted, with their numbers.

@@ -33,7 +33,7 @@ fn sent() -> Line {
 fn delivered() -> Line {
     let created = CreationTimestamp::default();
     let (name, destination) = (BundleName { source: "dtn://a/".to_owned(), created }, "dtn://b/".to_owned());
-    says(AppIndication::Delivered { delivery: D, name, destination, length: 10 })
+    says(AppIndication::Delivered { delivery: D, name, destination, length: 10, signature: None })
 }
 
 fn taken() -> Line {

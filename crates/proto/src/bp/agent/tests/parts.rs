@@ -145,7 +145,7 @@ impl User {
                 assert!(before.is_none(), "{send:?} ended twice");
                 self.sends.remove(send);
             }
-            AppIndication::Delivered { delivery, name, destination, length } => {
+            AppIndication::Delivered { delivery, name, destination, length, .. } => {
                 let known = (name.clone(), destination.clone(), *length);
                 assert!(!self.taken.contains(&known), "{known:?} is delivered after it was taken");
                 if self.takes {

@@ -3,7 +3,7 @@
 
 mod cables;
 
-use super::super::{Agent, Config};
+use super::super::{Agent, Config, Security};
 pub(super) use super::parts::Payload;
 use super::parts::{Disk, User};
 use crate::bp::{CreationTimestamp, DecodePolicy, Head, decode_head, v6};
@@ -37,6 +37,8 @@ pub(super) struct Node {
     pub(super) clock_ms: Option<i64>,
     /// True if the node also has a steady clock, which never jumps.
     pub(super) has_steady_clock: bool,
+    /// Keys and rules at each start.
+    pub(super) security: Security,
     wake: Option<Instant>,
     pub(super) peak_buffered: usize,
 }
@@ -249,6 +251,7 @@ impl World {
             setup,
             clock_ms: Some(0),
             has_steady_clock: false,
+            security: Security::default(),
             wake: None,
             peak_buffered: 0,
         });
@@ -308,7 +311,8 @@ impl World {
         assert!(here.agent.is_none());
         let rng = Rng::new(here.seed ^ here.boots);
         here.boots += 1;
-        let agent = Agent::new(here.config.clone(), rng).expect("the configuration is good");
+        let mut agent = Agent::new(here.config.clone(), rng).expect("the configuration is good");
+        agent.set_security(here.security.clone());
         here.agent = Some(Checked::new(&here.config.node.clone(), agent));
         here.wake = None;
         self.tell_clock(node);

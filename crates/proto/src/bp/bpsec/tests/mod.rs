@@ -5,6 +5,7 @@ mod flips;
 mod keys;
 mod operations;
 mod properties;
+mod signed;
 mod vectors;
 
 use super::*;

@@ -1,0 +1,304 @@
+//! Signatures that prove nothing, and the public keys that are known.
+//!
+//! A stranger who sends one such bundle may send any number of them, so they are counted by node and reason, in at most
+//! [`ENTRIES_MAX`] entries; an event and a line of the log about each follow at most every [`BETWEEN_LINES`].
+
+use super::Task;
+use super::link_states::plain;
+use crate::config::Config;
+use crate::known_keys;
+use crate::surfaces::message::Reply;
+use crate::view::{self, Event};
+use longwire_proto::bp::Eid;
+use longwire_proto::bp::agent::{Security, parse_node};
+use longwire_proto::bp::bpsec::{Fingerprint, Key, PINS_MAX};
+use longwire_proto::service::{BundleName, Signature, SignatureFailure};
+use longwire_proto::time::{Duration, Instant};
+use longwire_settings::error::Error;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of nodes and reasons.
+const ENTRIES_MAX: usize = 64;
+/// Minimum time between two lines about the same node and reason, and between two about new ones once there are many.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+/// Minimum time between two times at which the file of the known keys is written because of new ones.
+const BETWEEN_WRITES: Duration = Duration::from_secs(1);
+/// Maximum number of contested names in the status.
+const CONTESTED_SHOWN_MAX: usize = 64;
+/// Maximum number of keys in one answer.
+const KEYS_SHOWN_MAX: usize = PINS_MAX;
+
+#[derive(Debug)]
+struct Entry {
+    node: String,
+    failure: SignatureFailure,
+    count: u64,
+    deleted: u64,
+    latest: BundleName,
+    last: Instant,
+    told: Option<Instant>,
+}
+
+/// Signatures that prove nothing, and the file of the known keys.
+#[derive(Debug)]
+pub(crate) struct SignatureLog {
+    entries: Vec<Entry>,
+    told: Option<Instant>,
+    path: PathBuf,
+    own: Option<Fingerprint>,
+    trouble: Option<String>,
+    /// Nodes with a known key for which another key was used, or none.
+    contested: BTreeSet<String>,
+    /// The known keys differ from those in the file.
+    is_changed: bool,
+    written: Option<Instant>,
+}
+
+impl SignatureLog {
+    /// Creates the log of a node with these keys.
+    pub(crate) fn new(config: &Config, security: &Security) -> Self {
+        SignatureLog {
+            entries: Vec::new(),
+            told: None,
+            path: config.known_keys(),
+            own: own_fingerprint(security),
+            trouble: None,
+            contested: BTreeSet::new(),
+            is_changed: false,
+            written: None,
+        }
+    }
+
+    /// Counts a bundle. Returns true if it is to be told.
+    fn add(
+        &mut self,
+        now: Instant,
+        node: &str,
+        failure: SignatureFailure,
+        bundle: &BundleName,
+        is_deleted: bool,
+    ) -> bool {
+        let at = self.entries.iter().position(|entry| entry.node == node && entry.failure == failure);
+        let at = at.unwrap_or_else(|| {
+            if self.entries.len() >= ENTRIES_MAX {
+                // The changed keys of a name stay longest: they are what an operator must know.
+                let rank = |entry: &Entry| (entry.failure == SignatureFailure::ChangedKey, entry.last);
+                let oldest = (0..self.entries.len()).min_by_key(|at| rank(&self.entries[*at]));
+                self.entries.remove(oldest.expect("there are many"));
+            }
+            let (node, latest) = (node.to_owned(), bundle.clone());
+            self.entries.push(Entry { node, failure, count: 0, deleted: 0, latest, last: now, told: None });
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[at];
+        entry.count += 1;
+        entry.deleted += u64::from(is_deleted);
+        entry.last = now;
+        entry.latest = bundle.clone();
+        let is_old =
+            |told: Option<Instant>| told.is_none_or(|told| now.saturating_since(told) >= BETWEEN_LINES);
+        let tells = is_old(entry.told) && (is_old(self.told) || self.entries.len() < ENTRIES_MAX / 4);
+        if tells {
+            self.entries[at].told = Some(now);
+            self.told = Some(now);
+        }
+        tells
+    }
+}
+
+fn own_fingerprint(security: &Security) -> Option<Fingerprint> {
+    security.keys.iter().find_map(Key::public_key).map(|key| key.fingerprint())
+}
+
+/// Keys and rules of a configuration, with the public keys that were noted.
+///
+/// # Errors
+/// Fails if a file cannot be read.
+pub(crate) fn read_security(config: &Config, path: &Path) -> Result<Security, Error> {
+    let mut security = config.security()?;
+    if config.security.is_on() {
+        for (node, fingerprint) in known_keys::read(path)? {
+            security.keys.pin(&node, fingerprint);
+        }
+    }
+    Ok(security)
+}
+
+impl Task {
+    /// Records that the signature of a bundle proves nothing.
+    pub(super) fn record_signature(
+        &mut self,
+        now: Instant,
+        name: &BundleName,
+        destination: &str,
+        signature: &Signature,
+        is_deleted: bool,
+    ) {
+        let Some(failure) = signature.failure else { return };
+        let source = parse_node(&name.source).map_or_else(|| name.source.clone(), |node| node.to_string());
+        let node = plain(signature.signer.as_deref().unwrap_or(&source));
+        let is_known =
+            || parse_node(&source).is_some_and(|node| self.engines.upper.known_keys().contains_key(&node));
+        match failure {
+            SignatureFailure::ChangedKey => drop(self.signatures.contested.insert(node.clone())),
+            SignatureFailure::Missing if is_known() => drop(self.signatures.contested.insert(node.clone())),
+            _ => {}
+        }
+        if !self.signatures.add(now, &node, failure, name, is_deleted) {
+            return;
+        }
+        let then = if is_deleted { "deleted" } else { "not deleted" };
+        let why = match failure {
+            SignatureFailure::ChangedKey => format!("the key of {node} has changed"),
+            other => other.to_string(),
+        };
+        let hint = (failure == SignatureFailure::ChangedKey).then_some(
+            "if the node has a new key, compare fingerprints with its operator, then `longwire key forget` or `key trust`",
+        );
+        let bundle = plain(&name.to_string());
+        tracing::warn!(target: "security", hint, "bundle {bundle}, signed by {node}, {then}: {why}");
+        self.note(
+            now,
+            Event::SignatureFailed {
+                id: bundle,
+                destination: plain(destination),
+                signer: signature.signer.as_deref().map(plain),
+                reason: failure.name().to_owned(),
+                why,
+                deleted: is_deleted,
+            },
+        );
+    }
+
+    /// Records the first public key of a node.
+    pub(super) fn record_key(&mut self, now: Instant, node: &str, fingerprint: &str) {
+        tracing::info!(target: "security", "noted the key of {}: {fingerprint}", plain(node));
+        self.signatures.is_changed = true;
+        self.note(now, Event::KeyNoted { node: plain(node), fingerprint: fingerprint.to_owned() });
+    }
+
+    /// Writes the file of the known keys after they have changed, at most once in [`BETWEEN_WRITES`]: a stranger may make
+    /// any number of first keys.
+    pub(super) fn keep_new_keys(&mut self, now: Instant) {
+        let is_old = |written: Instant| now.saturating_since(written) >= BETWEEN_WRITES;
+        if self.signatures.is_changed && self.signatures.written.is_none_or(is_old) {
+            self.signatures.written = Some(now);
+            self.keep_keys();
+        }
+    }
+
+    /// Writes the file of the known keys. On failure they stay in memory, and the next change writes them.
+    fn keep_keys(&mut self) -> bool {
+        let path = &self.signatures.path;
+        let written = known_keys::write(path, self.engines.upper.known_keys());
+        let trouble = written.err().map(|error| format!("cannot write {}: {error}", path.display()));
+        if let Some(trouble) = &trouble {
+            tracing::error!(target: "security", "{trouble}; the known keys are kept until the node stops");
+        }
+        self.signatures.is_changed = trouble.is_some();
+        self.signatures.trouble = trouble;
+        self.signatures.trouble.is_none()
+    }
+
+    /// Reads keys and rules of a new configuration, and the known keys if there were none in use.
+    pub(super) fn new_security(&self, config: &Config) -> Result<Security, Error> {
+        match self.configuration.config.security.is_on() {
+            true => config.security(),
+            false => read_security(config, &self.signatures.path),
+        }
+    }
+
+    /// Applies keys and rules of a new configuration; known keys stay.
+    pub(super) fn secure(&mut self, mut security: Security) {
+        for (node, fingerprint) in self.engines.upper.known_keys() {
+            security.keys.pin(node, *fingerprint);
+        }
+        self.signatures.own = own_fingerprint(&security);
+        self.engines.upper.set_security(security);
+    }
+
+    pub(super) fn security_view(&self, now: Instant) -> view::Security {
+        let mut entries: Vec<&Entry> = self.signatures.entries.iter().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.last));
+        view::Security {
+            fingerprint: self.signatures.own.map(|own| own.to_string()),
+            known_keys: self.engines.upper.known_keys().len() as u64,
+            contested: self.signatures.contested.iter().take(CONTESTED_SHOWN_MAX).cloned().collect(),
+            failures: entries
+                .iter()
+                .map(|entry| view::SignatureTrouble {
+                    node: entry.node.clone(),
+                    reason: entry.failure.name().to_owned(),
+                    why: entry.failure.to_string(),
+                    count: entry.count,
+                    deleted: entry.deleted,
+                    latest: plain(&entry.latest.to_string()),
+                    last_s: now.saturating_since(entry.last).as_secs_f64(),
+                })
+                .collect(),
+            trouble: self.signatures.trouble.clone(),
+        }
+    }
+
+    pub(super) fn keys(&self) -> Reply {
+        let known = self.engines.upper.known_keys().iter().take(KEYS_SHOWN_MAX);
+        let known = known.map(|(node, fingerprint)| {
+            let node = node.to_string();
+            let node = plain(&node);
+            let contested = self.signatures.contested.contains(&node);
+            view::KnownKey { node, fingerprint: fingerprint.to_string(), contested }
+        });
+        let own = self.signatures.own.map(|own| own.to_string());
+        Reply::Keys { keys: view::Keys { own, known: known.collect() } }
+    }
+
+    pub(super) fn trust_key(&mut self, node: &str, fingerprint: &str) -> Reply {
+        let Some(node) = parse_node(node) else { return no_node(node) };
+        let Ok(fingerprint) = fingerprint.parse::<Fingerprint>() else {
+            return Reply::error(
+                format!("`{fingerprint}` is not a fingerprint"),
+                Some(
+                    "a fingerprint has 32 hexadecimal digits; `longwire key list` at the other node shows it",
+                ),
+            );
+        };
+        if !self.engines.upper.trust_key(&node, fingerprint) {
+            return Reply::error(
+                format!("there are {PINS_MAX} known keys already"),
+                Some("forget one that is not needed with `longwire key forget`"),
+            );
+        }
+        self.keys_changed(&node)
+    }
+
+    pub(super) fn forget_key(&mut self, node: &str) -> Reply {
+        let Some(node) = parse_node(node) else { return no_node(node) };
+        if !self.engines.upper.forget_key(&node) {
+            return Reply::error(
+                format!("no key of {node} is known"),
+                Some("list the known keys with `longwire key list`"),
+            );
+        }
+        self.keys_changed(&node)
+    }
+
+    fn keys_changed(&mut self, node: &Eid) -> Reply {
+        let name = node.to_string();
+        self.signatures.contested.remove(&plain(&name));
+        self.signatures
+            .entries
+            .retain(|entry| entry.node != name || entry.failure != SignatureFailure::ChangedKey);
+        match self.keep_keys() {
+            true => Reply::Done,
+            false => Reply::error(
+                self.signatures.trouble.clone().unwrap_or_default(),
+                Some("the change holds until the node stops; free some space and repeat it"),
+            ),
+        }
+    }
+}
+
+fn no_node(text: &str) -> Reply {
+    Reply::error(format!("`{text}` is not a node ID"), Some("a node ID looks like dtn://alice/ or ipn:7.0"))
+}
