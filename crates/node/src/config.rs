@@ -228,7 +228,8 @@ settings! {
         /// Deviations in bundles sent over the link: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: none, as
         /// in RFC 9171.
         pub emit: Vec<Emit>,
-        /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
+        /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS, also when its peer connects,
+        /// and encrypted bundles take another link or wait. Default: false; over a TNC as its `amateur` says.
         pub amateur: bool,
         /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
         pub tls: toml::Table,
@@ -596,6 +597,22 @@ impl Config {
         carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
     }
 
+    /// Returns true if the link uses an amateur radio band.
+    pub(crate) fn is_amateur(&self, link: &LinkSettings) -> bool {
+        link.amateur || (link.medium().is_radio() && self.tnc_of(link).is_some_and(|tnc| tnc.amateur))
+    }
+
+    /// Returns the settings of the sessions that peers open on amateur radio bands over TCP, which use no TLS.
+    ///
+    /// # Errors
+    /// Fails if the section of the convergence layer is invalid.
+    pub(crate) fn amateur_callers(&self) -> Result<Plan, Error> {
+        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+        let facts = LinkFacts { node_id: &node_id, is_amateur: true, ..LinkFacts::default() };
+        let carrier: &'static dyn AnyCarrier = &Tcpcl;
+        carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
+    }
+
     /// Returns the settings of the sessions that peers open, of each convergence layer that has such.
     ///
     /// # Errors
@@ -633,7 +650,7 @@ impl Config {
             to_group: link.group().is_some(),
             is_opened: link.open,
             rate_bps: link.rate_bps,
-            is_amateur: link.amateur,
+            is_amateur: self.is_amateur(link),
             peer_proves: self.policy(link)?.node_id == Rule::Require,
             channel,
             own: link.carriers.get(link.carrier()?.about().section),

@@ -516,6 +516,8 @@ pub enum State {
     Storing,
     /// No route to the destination.
     NoRoute,
+    /// Encrypted, and every suitable link is amateur radio.
+    Encrypted,
     /// All suitable links are down.
     LinksDown,
     /// Waiting for a contact.

@@ -36,6 +36,9 @@ settings! {
         /// Callsign of this station, with its SSID if it has one: `EI7IG-3`. Each station on a channel needs its own. AX.25
         /// 3.12.2.
         pub callsign: String,
+        /// The radio uses an amateur radio band, where encryption is not allowed: encrypted bundles are not sent over the TNC,
+        /// whoever has made them. Default: true. Licensed services of other kinds may set it to false.
+        pub amateur: bool = true,
         /// Accepts incoming connections. Default: true.
         pub answer: bool = true,
         /// Repeats frames that name this station as a digipeater. Default: false. AX.25 3.12.4.
@@ -223,6 +226,10 @@ impl Config {
     pub(super) fn explain_radio(&self, line: &mut impl FnMut(String)) {
         for tnc in &self.tnc {
             tnc.explain(line);
+            line(match self.is_amateur_tnc(tnc) {
+                true => "Amateur radio: encrypted bundles are never sent over this TNC; they take another link or wait.".to_owned(),
+                false => "Not amateur radio: encrypted bundles may be sent over this TNC.".to_owned(),
+            });
         }
         for link in self.link.iter().filter(|link| link.medium().is_radio()) {
             self.explain_link(link, line);
@@ -348,6 +355,16 @@ impl Config {
             ))
             .hint("use a different callsign for each group of a TNC")),
         }
+    }
+
+    /// Returns the TNC of a link.
+    pub(super) fn tnc_of(&self, link: &LinkSettings) -> Option<&TncSettings> {
+        self.tnc.iter().find(|tnc| tnc.name == link.tnc)
+    }
+
+    /// Returns true if what is sent over this TNC is amateur radio: by its own setting, or that of a link over it.
+    pub(crate) fn is_amateur_tnc(&self, tnc: &TncSettings) -> bool {
+        tnc.amateur || self.link.iter().any(|link| link.amateur && link.tnc == tnc.name)
     }
 
     fn no_tnc(&self, link: &LinkSettings) -> Error {

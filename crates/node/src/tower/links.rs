@@ -17,6 +17,8 @@ pub(crate) struct KnownLink {
     pub(crate) policy: CertificatePolicy,
     /// Radio neighbour of a link over a TNC.
     pub(crate) neighbour: Option<RadioNeighbour>,
+    /// True on an amateur radio band.
+    pub(crate) is_amateur: bool,
 }
 
 /// Names of removed links that are kept.
@@ -78,6 +80,7 @@ impl LinkTable {
                 plan: config.plan(link)?,
                 policy: config.policy(link)?,
                 neighbour: config.neighbour(link)?,
+                is_amateur: config.is_amateur(link),
             },
         );
         Ok(id)
@@ -136,6 +139,7 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkC
         open_in_contacts: config.is_planned(link),
         accept: link.accept.clone(),
         emit: link.emit.clone(),
+        amateur: config.is_amateur(link),
         ..LinkConfig::default()
     }
 }

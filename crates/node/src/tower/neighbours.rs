@@ -14,7 +14,8 @@ use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use longwire_towers::carriers::Tcpcl;
 use longwire_towers::{About, Carrier as _, Media, Plan, neighbours};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 
 /// A caller whose session was refused.
 #[derive(Clone, Debug)]
@@ -23,6 +24,37 @@ pub(crate) struct RefusedCaller {
     /// Node ID that it claims.
     pub(crate) claim: Option<String>,
     pub(crate) refusal: CallerRefusal,
+}
+
+/// Addresses of links on amateur radio bands: a peer that connects from one of them gets no TLS and no encrypted bundles.
+#[derive(Debug)]
+struct AmateurAddresses {
+    /// Addresses in the configuration.
+    configured: BTreeSet<IpAddr>,
+    /// Addresses to which names in the configuration have led, by link.
+    found: BTreeMap<LinkId, IpAddr>,
+    /// Sessions of TCPCL with peers at these addresses.
+    plan: Option<Plan>,
+    /// Callers from these addresses.
+    callers: BTreeSet<LinkId>,
+}
+
+impl AmateurAddresses {
+    fn new(config: &Config) -> Self {
+        let amateur = config.link.iter().filter(|link| config.is_amateur(link));
+        let literal = |link: &LinkSettings| {
+            let (host, _) = link.address.rsplit_once(':')?;
+            host.trim_matches(['[', ']']).parse::<IpAddr>().ok()
+        };
+        let configured = amateur.filter_map(literal).map(|address| address.to_canonical()).collect();
+        let plan = config.amateur_callers().ok();
+        AmateurAddresses { configured, found: BTreeMap::new(), plan, callers: BTreeSet::new() }
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.configured.contains(&address) || self.found.values().any(|found| *found == address)
+    }
 }
 
 /// Sessions of a node by the network of their link.
@@ -36,6 +68,8 @@ pub(crate) struct Neighbours {
     pub(crate) radios: Radios,
     /// Node IDs of the sessions over TCP and UDP.
     pub(crate) identities: Identities,
+    /// Addresses of links on amateur radio bands.
+    amateur: AmateurAddresses,
     /// Refused callers, which the task collects in each pass.
     pub(crate) refused: Vec<RefusedCaller>,
     /// Next indications for the agent.
@@ -60,6 +94,7 @@ impl Neighbours {
             internet,
             radios,
             identities: Identities::new(config),
+            amateur: AmateurAddresses::new(config),
             refused: Vec::new(),
             up: VecDeque::new(),
             down: VecDeque::new(),
@@ -100,6 +135,40 @@ impl Neighbours {
         self.radios.remove(id);
         self.internet.unset(id);
         self.links.remove(id);
+        self.amateur.found.remove(&id);
+    }
+
+    /// Sets the address of the other end of a connection or a socket, before the first message of a caller.
+    pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
+        self.identities.set_address(link, address);
+        if self.links.get(link).is_some_and(|known| known.is_amateur) {
+            let address = address.to_canonical();
+            if self.amateur.found.insert(link, address) != Some(address) {
+                self.end_other_amateurs();
+            }
+        } else if link.is_incoming() && self.amateur.contains(address) {
+            // Without a plan, the section of TCPCL is invalid, and the configuration was refused.
+            let Some(plan) = self.amateur.plan.clone() else { return };
+            self.internet.set(link, plan);
+            self.amateur.callers.insert(link);
+        }
+    }
+
+    /// Forgets the address of a connection that has ended.
+    pub(crate) fn forget_address(&mut self, link: LinkId) {
+        self.identities.forget(link);
+        if self.amateur.callers.remove(&link) {
+            self.internet.unset(link);
+        }
+    }
+
+    /// Ends the sessions of callers whose addresses have become those of links on amateur radio bands: they may use TLS.
+    fn end_other_amateurs(&mut self) {
+        let callers = self.identities.caller_addresses();
+        let others = callers
+            .filter(|(link, address)| self.amateur.contains(*address) && !self.amateur.callers.contains(link))
+            .map(|(link, _)| (link, BundlesRequest::Close));
+        self.down.extend(others);
     }
 
     /// Takes over the settings for callers from a reloaded configuration.
@@ -108,6 +177,9 @@ impl Neighbours {
         if let Ok(plans) = config.all_callers() {
             self.answer(&plans);
         }
+        self.amateur.configured = AmateurAddresses::new(config).configured;
+        self.amateur.plan = config.amateur_callers().ok();
+        self.end_other_amateurs();
     }
 
     /// Sums of the counters of all sessions of TCPCL over TCP, including closed ones; zeros if there were none.
@@ -159,6 +231,15 @@ impl Neighbours {
 
     /// Assigns node IDs to sessions as they come up and go down.
     fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
+        if matches!(said, BundlesIndication::Up { .. }) && self.amateur.callers.contains(&link) {
+            self.up.push_back((link, BundlesIndication::Amateur));
+        }
+        let (link, said) = self.named(link, said);
+        self.up.push_back((link, said));
+        self.up.pop_front().expect("it was just put there")
+    }
+
+    fn named(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
         match said {
             BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
                 let proven = self.internet.shown(link).is_some_and(|session| session.flag("proven"));
@@ -166,8 +247,7 @@ impl Neighbours {
                 let (named, changes) = self.identities.up(link, &peer, proven, acknowledges);
                 changes.into_iter().for_each(|change| self.change(change));
                 let peer = Some(peer).filter(|_| named);
-                self.up.push_back((link, BundlesIndication::Up { peer, interleave, transfer_bytes_max }));
-                self.up.pop_front().expect("it was just put there")
+                (link, BundlesIndication::Up { peer, interleave, transfer_bytes_max })
             }
             BundlesIndication::Down { .. } => {
                 self.identities.down(link).into_iter().for_each(|change| self.change(change));
@@ -246,3 +326,6 @@ impl Engine for Neighbours {
         earlier(self.internet.poll_timeout(), self.radios.poll_timeout())
     }
 }
+
+#[cfg(test)]
+mod tests;

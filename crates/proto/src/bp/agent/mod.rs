@@ -72,6 +72,7 @@
 //! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
 
 mod accounts;
+mod amateur;
 mod clock;
 mod config;
 mod counters;
@@ -553,6 +554,7 @@ impl Agent {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
                 self.link_up(now, link, peer, interleave, transfer_bytes_max);
             }
+            BundlesIndication::Amateur => self.link_is_amateur(link),
             BundlesIndication::Peer { peer } => self.rename_peer(now, link, peer),
             BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
             BundlesIndication::Room(room) => {

@@ -128,7 +128,9 @@ pub(super) trait Router: Debug + Send {
                 }
                 tier = Some(*cost);
             }
-            if tier.is_none() && self.may_come_up(hop, view.now) {
+            // A link that the bundle must not use is not waited for.
+            let is_barred = matches!(hop, Hop::Link(link) if !may(*link));
+            if tier.is_none() && !is_barred && self.may_come_up(hop, view.now) {
                 tier = Some(*cost);
             }
         }

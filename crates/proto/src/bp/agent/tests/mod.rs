@@ -1,5 +1,6 @@
 //! Scenario tests of the agent.
 
+mod amateur;
 pub(super) mod audit;
 mod chaos;
 mod chosen;
