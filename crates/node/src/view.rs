@@ -151,6 +151,9 @@ pub struct Tnc {
     pub up: bool,
     /// Reason for being down, as text; null while up or before the first attempt.
     pub why_down: Option<String>,
+    /// True while nothing is transmitted because the operator has inhibited it.
+    #[serde(default)]
+    pub inhibited: bool,
     /// Consecutive failed attempts to connect.
     pub attempts_failed: u64,
     /// True if the TNC reports transmitted frames (acknowledgement mode); null until known.

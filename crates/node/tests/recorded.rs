@@ -103,9 +103,11 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::Watch => 20,
         Request::TrustClock => 21,
         Request::Reload => 22,
+        Request::Inhibit { .. } => 23,
+        Request::Permit { .. } => 24,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..23).collect::<Vec<_>>());
+    assert_eq!(places, (0..25).collect::<Vec<_>>());
 }
 
 #[test]

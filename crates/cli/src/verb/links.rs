@@ -43,6 +43,16 @@ enum LinksAction {
         /// Name of the link
         name: String,
     },
+    /// Transmit nothing over a TNC until it is permitted again, or the node restarts; everything waits
+    Inhibit {
+        /// Name of the TNC
+        tnc: String,
+    },
+    /// Permit transmissions over a TNC
+    Permit {
+        /// Name of the TNC
+        tnc: String,
+    },
 }
 
 impl Links {
@@ -56,6 +66,8 @@ impl Links {
             Some(LinksAction::Cut { name }) => talk.done(Request::CutLink { name: name.clone() })?,
             Some(LinksAction::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
             Some(LinksAction::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
+            Some(LinksAction::Inhibit { tnc }) => talk.done(Request::Inhibit { name: tnc.clone() })?,
+            Some(LinksAction::Permit { tnc }) => talk.done(Request::Permit { name: tnc.clone() })?,
         }
         let links = talk.links()?;
         self.reach.show(&links, || words(&links))
@@ -128,6 +140,7 @@ pub(super) fn tncs(tncs: &[Tnc]) -> String {
     let mut out = String::new();
     for tnc in tncs {
         let state = match (tnc.up, &tnc.why_down) {
+            (true, _) if tnc.inhibited => "up; transmission is inhibited, everything waits".to_owned(),
             (true, _) => "up".to_owned(),
             (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {

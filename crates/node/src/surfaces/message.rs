@@ -213,6 +213,16 @@ pub enum Request {
         /// Name of the link.
         name: String,
     },
+    /// Inhibits transmissions over a TNC until they are permitted again, or the node restarts.
+    Inhibit {
+        /// Name of the TNC.
+        name: String,
+    },
+    /// Permits transmissions over a TNC.
+    Permit {
+        /// Name of the TNC.
+        name: String,
+    },
     /// Lists all static routes.
     Routes,
     /// Adds a route until the node restarts.

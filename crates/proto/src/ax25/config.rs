@@ -1,6 +1,7 @@
 //! Settings and counters of a station.
 
 use super::address::Callsign;
+use super::announcements::Announcement;
 use super::frame::{Modulo, pid};
 use super::xid::Recovery;
 use crate::service::LinkId;
@@ -206,6 +207,17 @@ pub struct Config {
     pub air_time_max: Option<Duration>,
     /// Window of `air_time_max`. Default 10 min.
     pub air_time_window: Duration,
+    /// Maximum share of any `duty_cycle_window` in which the station transmits, from 0 to 1, key-ups included; further
+    /// frames wait, but one frame always goes. `None` without a limit, which is the default.
+    pub duty_cycle_max: Option<f64>,
+    /// Window of `duty_cycle_max`. Default 1 min.
+    pub duty_cycle_window: Duration,
+    /// Nothing is transmitted until [`Station::inhibit`](super::Station::inhibit) permits it. Default false.
+    pub inhibited: bool,
+    /// Identification: sent at intervals while the station transmits, and when its last link ends. Default none.
+    pub identification: Option<Announcement>,
+    /// Beacon: sent at intervals, the first at most a minute after the start. Default none.
+    pub beacon: Option<Announcement>,
 }
 
 impl Config {
@@ -223,6 +235,11 @@ impl Config {
             transmission_max: Duration::from_secs(60),
             air_time_max: None,
             air_time_window: Duration::from_secs(600),
+            duty_cycle_max: None,
+            duty_cycle_window: Duration::from_secs(60),
+            inhibited: false,
+            identification: None,
+            beacon: None,
         }
     }
 }

@@ -46,6 +46,7 @@
 
 mod address;
 mod air_time_budget;
+mod announcements;
 mod config;
 mod frame;
 pub mod hdlc;
@@ -72,6 +73,7 @@ pub use address::{
     ADDRESS_BYTES, Address, Callsign, CallsignError, CommandResponse, DIGIPEATERS_MAX, Digipeater,
 };
 pub use air_time_budget::AirTime;
+pub use announcements::{Announcement, AnnouncementCounts};
 pub use config::{Config, Counters, LinkConfig, PeerStation, RadioParameters, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
 pub use internet::{IpInterfaceConfig, IpInterfaces, IpMode};

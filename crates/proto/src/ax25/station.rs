@@ -1,7 +1,8 @@
 //! A station: all links of one callsign on one channel, and frames of no link.
 
 use super::address::{Address, Callsign, CommandResponse};
-use super::air_time_budget::{AirTime, AirTimeBudget};
+use super::air_time_budget::{AirTime, AirTimeLimits};
+use super::announcements::{AnnouncementCounts, Announcements, Kind};
 use super::config::{Config, Counters, LinkConfig, PeerStation};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use super::link::{Link, OutgoingFrame};
@@ -102,7 +103,8 @@ pub struct Station {
     busy: bool,
     /// Time used in the present key-up.
     spent: Duration,
-    budget: AirTimeBudget,
+    budget: AirTimeLimits,
+    announcements: Announcements,
     pub(super) places: BTreeMap<LinkId, LinkSlot>,
     pub(super) by_peer: BTreeMap<Callsign, LinkId>,
     /// Links that may have indications, or whose state may have changed.
@@ -137,10 +139,12 @@ type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 impl Station {
     /// Creates a station that joins its channel when it is first polled.
     pub fn new(config: Config) -> Self {
-        let budget = AirTimeBudget::new(config.air_time_max, config.air_time_window);
+        let budget = AirTimeLimits::new(&config);
+        let announcements = Announcements::new(config.identification.clone(), config.beacon.clone());
         Station {
             config,
             budget,
+            announcements,
             joined: None,
             seized: false,
             room: 0,
@@ -183,6 +187,22 @@ impl Station {
     /// Returns the used time on the channel.
     pub fn air_time(&self) -> AirTime {
         self.budget.used()
+    }
+
+    /// Returns the counts of frames that the station sends by itself.
+    pub fn announcement_counts(&self) -> AnnouncementCounts {
+        self.announcements.counts
+    }
+
+    /// Inhibits or permits transmissions. While they are inhibited, everything waits; frames that the controller already
+    /// holds may still be transmitted.
+    pub fn inhibit(&mut self, inhibited: bool) {
+        self.config.inhibited = inhibited;
+    }
+
+    /// Returns true while transmissions are inhibited.
+    pub fn is_inhibited(&self) -> bool {
+        self.config.inhibited
     }
 
     /// Returns the amounts that the station holds now.
@@ -504,18 +524,46 @@ impl Station {
     }
 
     fn wants_air(&self) -> bool {
-        !self.waiting.is_empty() || self.unconnected.waiting() > 0 || !self.links_with_frames.is_empty()
+        self.announcements.due().is_some()
+            || !self.waiting.is_empty()
+            || self.unconnected.waiting() > 0
+            || !self.links_with_frames.is_empty()
+    }
+
+    /// Returns true if the next frame must wait because of a limit. Every other frame leaves time for the identification.
+    fn waits_for_air_time(&mut self, now: Instant) -> bool {
+        let (time, kept) = (self.next_time(), self.kept_air_time());
+        if self.announcements.due() == Some(Kind::Identification) && self.budget.affords(now, time) {
+            return false;
+        }
+        self.budget.waits(now, time + kept)
+    }
+
+    /// Returns the air time that is kept for the identification, with its key-up; zero if the next frame is one.
+    fn kept_air_time(&self) -> Duration {
+        match (self.announcements.due(), self.announcements.identification_bytes()) {
+            (Some(Kind::Identification), _) | (_, None) => Duration::ZERO,
+            (_, Some(bytes)) => self.config.radio.keying() + self.config.radio.air_time(1, bytes),
+        }
     }
 
     /// Returns the maximum time of the next frame, with the key-up that it begins.
     fn next_time(&self) -> Duration {
+        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
+        let own = match self.announcements.due() {
+            Some(Kind::Identification) => self.announcements.identification_bytes(),
+            Some(Kind::Beacon) => self.config.beacon.as_ref().map(|own| 16 + own.text.len() as u64),
+            None => None,
+        };
+        if let Some(bytes) = own {
+            return key + self.config.radio.air_time(1, bytes);
+        }
         let link = self.links_with_frames.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
         let bytes = match (self.waiting.front(), link) {
             (Some((bytes, _)), _) => bytes.len() as u64,
             (None, Some(link)) => u64::from(link.next_bytes_max()) + HEADER_BYTES_MAX,
             (None, None) => self.unconnected.next_bytes() + HEADER_BYTES_MAX,
         };
-        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
         key + self.config.radio.air_time(1, bytes)
     }
 
@@ -528,6 +576,12 @@ impl Station {
 
     /// Returns the next frame of this key-up, and the token for the report of its transmission.
     fn next_frame(&mut self, now: Instant) -> Option<(Bytes, Shares, Option<u64>)> {
+        if let Some(kind) = self.announcements.due() {
+            let bytes = self.announcements.take(now, kind, self.config.station);
+            self.leaving.hand(now, &self.config.radio, bytes.len());
+            let shares = Shares::control(bytes.len());
+            return Some((bytes, shares, None));
+        }
         if let Some((bytes, shares)) = self.waiting.pop_front() {
             self.leaving.hand(now, &self.config.radio, bytes.len());
             return Some((bytes, shares, None));
@@ -560,7 +614,7 @@ impl Station {
         let room = self.room;
         let two = |bytes| radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX));
         let key = if spent.is_zero() { radio.keying() } else { Duration::ZERO };
-        let afford = self.budget.left(now).saturating_sub(key);
+        let afford = self.budget.left(now).saturating_sub(key + self.kept_air_time());
         let more = |bytes| room > 1 && spent + two(bytes) <= most && two(bytes) <= afford;
         let place = self.places.get_mut(&id)?;
         let out = place.link.next_frame(more)?;
@@ -645,6 +699,7 @@ impl Engine for Station {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.budget.pass(now);
+        self.announcements.pass(now);
         while let Some(id) = self.deadlines.pop_due(now) {
             if let Some(place) = self.places.get_mut(&id) {
                 place.deadline = None;
@@ -679,6 +734,9 @@ impl Engine for Station {
                 }
                 if place.link.is_over() {
                     self.forget(id);
+                    if self.places.is_empty() {
+                        self.announcements.communication_over();
+                    }
                 }
             }
             self.changed_links.remove(&id);
@@ -689,23 +747,32 @@ impl Engine for Station {
     fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
         if self.joined.is_none() {
             self.joined = Some(now);
+            self.announcements.joined(now);
             return Some(FramesRequest::Join);
         }
         // A burst that has begun continues until the last frame that there is time for.
-        if !self.wants_air() || (self.spent.is_zero() && self.budget.waits(now, self.next_time())) {
+        if self.config.inhibited
+            || !self.wants_air()
+            || (self.spent.is_zero() && self.waits_for_air_time(now))
+        {
             return None;
         }
         if self.room == 0 {
             return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
         }
+        let is_own = self.announcements.due().is_some();
         let (bytes, shares, token) = self.next_frame(now)?;
+        if !is_own {
+            self.announcements.sent(now);
+        }
         self.room -= 1;
         let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
         let time = self.config.radio.air_time(1, bytes.len() as u64);
         self.spent += time;
         self.budget.spend(now, key + time);
         let over = self.room == 0 || self.spent >= self.config.transmission_max;
-        let last = over || !self.wants_air() || !self.budget.affords(now, self.next_time());
+        let next = self.next_time() + self.kept_air_time();
+        let last = over || !self.wants_air() || !self.budget.affords(now, next);
         if last {
             self.spent = Duration::ZERO;
             self.seized = false;
@@ -718,7 +785,7 @@ impl Engine for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earlier(self.deadlines.next(), self.budget.until())
+        earlier(self.deadlines.next(), earlier(self.budget.until(), self.announcements.until()))
     }
 
     fn observe(&self, view: &mut Observation) {

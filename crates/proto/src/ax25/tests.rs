@@ -11,5 +11,6 @@ mod monitor;
 mod restart;
 mod sending;
 mod states;
+mod transmitting;
 mod unconnected;
 mod wire;

@@ -30,6 +30,8 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(&rows::REMOVE_LINK, remove_link);
     api.operation(&rows::CUT_LINK, cut_link);
     api.operation(&rows::OPEN_LINK, heal_link);
+    api.operation(&rows::INHIBIT, inhibit);
+    api.operation(&rows::PERMIT, permit);
     api.operation(&rows::ROUTES, routes);
     api.operation(&rows::ADD_ROUTE, add_route);
     api.operation(&rows::REMOVE_ROUTE, remove_route);
@@ -123,6 +125,16 @@ async fn heal_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let request = Request::OpenLink { name: asked.named.clone() };
     shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
+}
+
+async fn inhibit(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
+    let words = format!("inhibited transmission over TNC `{}`", asked.named);
+    shared.done(Request::Inhibit { name: asked.named }, words).await.map_err(RequestFailure::missing)
+}
+
+async fn permit(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
+    let words = format!("permitted transmission over TNC `{}`", asked.named);
+    shared.done(Request::Permit { name: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
 async fn routes(shared: Arc<HttpState>, _: Parameters) -> Answer<Routes> {

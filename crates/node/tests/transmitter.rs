@@ -1,0 +1,56 @@
+//! Control of the transmitter of a TNC in live nodes: inhibition, identification and beacons.
+
+mod common;
+
+use common::air::Air;
+use common::{App, config, payload, start};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_proto::ax25::Frame;
+
+fn node(air: &Air, at: usize, name: &str, callsign: &str, more: &str) -> String {
+    format!(
+        "node = 'dtn://{name}/'\n[storage]\nkind = 'memory'\n[ax25cl]\nretry-min = '50 ms'\nretry-max = '200 ms'\n\
+         [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\nturnaround = '300 ms'\nreconnect-min = '20 ms'\n{more}\n\
+         [tnc.channel]\nrate-bps = 10_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '0 ms'\n",
+        air.at(at)
+    )
+}
+
+const LINK: &str =
+    "[[link]]\nname = 'bob'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B0B-2'\npeer = 'dtn://bob/'\n";
+
+fn is_to(frame: &Frame, to: &str, text: &str) -> bool {
+    frame.address.destination.to_string() == to && frame.information == text.as_bytes()
+}
+
+#[test]
+fn an_inhibited_transmitter_keys_nothing_and_identifies_itself_once_it_may() {
+    let air = Air::with(3, None);
+    let more = "inhibit = true\nidentification = 'de AL1CE'";
+    let alice = start(config(&format!("{}{LINK}", node(&air, 0, "alice", "AL1CE-1", more))));
+    let bob = start(config(&node(&air, 1, "bob", "B0B-2", "")));
+    let mut guest = air.guest(2);
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 1 << 20);
+    let file = payload(3000, 1);
+    here.send("dtn://bob/inbox", &file, MessageOptions::default());
+    let inhibited = "waiting: transmission is inhibited";
+    let status = here.wait_status(|status| {
+        status["tncs"][0]["up"] == true && status["links"][0]["radio"]["state"] == inhibited
+    });
+    assert_eq!(status["tncs"][0]["inhibited"], true, "{status:#}");
+    assert_eq!(status["tncs"][0]["counters"]["sent"], 0);
+    here.ask(Request::Permit { name: "uhf".into() });
+    let Reply::Error { what, hint } = here.hear().head else { panic!("there is no such TNC") };
+    assert_eq!((what.as_str(), hint.is_some()), ("no such TNC: `uhf`", true));
+    here.ask(Request::Permit { name: "vhf".into() });
+    let (delivery, got) = there.receive();
+    assert!(got == file);
+    there.take(delivery);
+    here.wait_status(|status| status["bundles"] == 0);
+    here.ask(Request::CutLink { name: "bob".into() });
+    guest.hears(|frame| is_to(frame, "ID", "de AL1CE"));
+    here.ask(Request::Inhibit { name: "vhf".into() });
+    let status = here.wait_status(|status| status["tncs"][0]["inhibited"] == true);
+    assert_eq!(status["tncs"][0]["counters"]["identifications_sent"], 1);
+}
