@@ -25,6 +25,7 @@ pub(crate) mod gateway;
 mod group_address;
 mod here;
 mod http;
+mod ip_network;
 mod listing;
 mod peers;
 mod radio;
@@ -38,6 +39,7 @@ pub use gateway::GatewaySettings;
 pub(crate) use group_address::GroupAddress;
 pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
+pub(crate) use ip_network::IpNetwork;
 pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
@@ -98,6 +100,9 @@ settings! {
         pub storage: StorageSettings,
         /// Limits of the buffers between connections and engines.
         pub stream: StreamSettings,
+        /// Networks on amateur radio bands, such as `44.0.0.0/9`: peers that connect from them get no TLS and no encrypted bundles, as
+        /// those of links with `amateur = true`. Default: none.
+        pub amateur_networks: Vec<String>,
         /// TNCs for packet radio.
         pub tnc: Vec<TncSettings>,
         /// Links to neighbours.
@@ -412,6 +417,7 @@ impl Config {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
         self.check_radio()?;
+        self.amateur_networks.iter().try_for_each(|text| text.parse::<IpNetwork>().map(drop))?;
         CARRIERS.iter().try_for_each(|carrier| self.callers(*carrier).map(drop))?;
         for (at, link) in self.link.iter().enumerate() {
             self.check_link(at, link)?;
@@ -599,7 +605,8 @@ impl Config {
 
     /// Returns true if the link uses an amateur radio band.
     pub(crate) fn is_amateur(&self, link: &LinkSettings) -> bool {
-        link.amateur || (link.medium().is_radio() && self.tnc_of(link).is_some_and(|tnc| tnc.amateur))
+        let over = self.tnc_of(link).filter(|_| link.medium().is_radio());
+        link.amateur || over.is_some_and(|tnc| self.is_amateur_tnc(tnc))
     }
 
     /// Returns the settings of the sessions that peers open on amateur radio bands over TCP, which use no TLS.

@@ -5,6 +5,7 @@ mod common;
 use common::air::Air;
 use common::{App, config, payload, start};
 use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::{Node, NodeSetup};
 use longwire_proto::ax25::Frame;
 
 fn node(air: &Air, at: usize, name: &str, callsign: &str, more: &str) -> String {
@@ -53,4 +54,31 @@ fn an_inhibited_transmitter_keys_nothing_and_identifies_itself_once_it_may() {
     here.ask(Request::Inhibit { name: "vhf".into() });
     let status = here.wait_status(|status| status["tncs"][0]["inhibited"] == true);
     assert_eq!(status["tncs"][0]["counters"]["identifications_sent"], 1);
+}
+
+/// A gateway of the start goes on without its operator's statement, whatever the file says of it by now.
+#[test]
+fn a_link_does_not_become_amateur_below_a_gateway_that_is_running() {
+    let place = common::Place::new("amateur-gateway");
+    let path = place.0.join("alice.toml");
+    let text = |amateur: &str, plain: &str| {
+        format!(
+            "node = 'dtn://alice/'\n[storage]\nkind = 'memory'\n[[link]]\nname = 'air'\nkind = 'aerotp'\n\
+             address = '127.0.0.1:9'\npeer = 'dtn://bob/'\nopen = false\n{amateur}\n\
+             [[gateway]]\nlisten-tcp = '127.0.0.1:0'\nlink = 'air'\nto-port = 80\n{plain}\n"
+        )
+    };
+    let old = text("", "");
+    std::fs::write(&path, &old).expect("it is written");
+    let setup = NodeSetup { path: Some(path.clone()), ..NodeSetup::new(config(&old)) };
+    let alice = Node::start(setup).expect("it starts");
+    let mut here = App::new(&alice);
+    let refused = |here: &mut App| {
+        here.wait_status(|status| !status["configuration"]["refused"].is_null())["configuration"]["refused"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    std::fs::write(&path, text("amateur = true", "plain = true")).expect("it is written");
+    alice.reload();
+    assert!(refused(&mut here).is_some_and(|what| what.contains("link `air` is amateur radio")));
 }

@@ -1,7 +1,7 @@
 //! `longwire links`.
 
 use crate::failure::CommandResult;
-use crate::node_connection::{NodeOptions, bytes, seconds};
+use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
@@ -66,11 +66,22 @@ impl Links {
             Some(LinksAction::Cut { name }) => talk.done(Request::CutLink { name: name.clone() })?,
             Some(LinksAction::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
             Some(LinksAction::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
-            Some(LinksAction::Inhibit { tnc }) => talk.done(Request::Inhibit { name: tnc.clone() })?,
-            Some(LinksAction::Permit { tnc }) => talk.done(Request::Permit { name: tnc.clone() })?,
+            Some(LinksAction::Inhibit { tnc }) => {
+                talk.done(Request::Inhibit { name: tnc.clone() })?;
+                return self.show_tncs(&mut talk);
+            }
+            Some(LinksAction::Permit { tnc }) => {
+                talk.done(Request::Permit { name: tnc.clone() })?;
+                return self.show_tncs(&mut talk);
+            }
         }
         let links = talk.links()?;
         self.reach.show(&links, || words(&links))
+    }
+
+    fn show_tncs(&self, talk: &mut NodeConversation) -> CommandResult {
+        let tncs_now = talk.status()?.tncs;
+        self.reach.show(&tncs_now, || tncs(&tncs_now))
     }
 }
 
@@ -140,7 +151,13 @@ pub(super) fn tncs(tncs: &[Tnc]) -> String {
     let mut out = String::new();
     for tnc in tncs {
         let state = match (tnc.up, &tnc.why_down) {
-            (true, _) if tnc.inhibited => "up; transmission is inhibited, everything waits".to_owned(),
+            (true, _) if tnc.inhibited => {
+                let held = match tnc.frames_waiting {
+                    0 => String::new(),
+                    held => format!(" except for {held} frames that the TNC holds and may still transmit"),
+                };
+                format!("up; transmission is inhibited, everything waits{held}")
+            }
             (true, _) => "up".to_owned(),
             (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {

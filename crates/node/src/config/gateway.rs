@@ -248,9 +248,9 @@ impl Config {
     }
 
     pub(super) fn check_gateways(&self) -> Result<(), Error> {
+        self.check_plain_gateways()?;
         for (at, gateway) in self.gateway.iter().enumerate() {
             gateway.check(&self.link)?;
-            self.check_plain(gateway)?;
             if gateway.takes_custody() && self.storage.kind == StorageKind::Memory {
                 let what = format!("gateway `{}`: `near-reliable` needs a store on disk", gateway.name());
                 return Err(Error::new(what).hint(
@@ -272,8 +272,17 @@ impl Config {
     }
 
     /// Checks that the bytes of programs go over an amateur radio band only if the operator says that they are plain.
+    ///
+    /// # Errors
+    /// Fails with the first gateway that may use such a link without saying so.
+    pub(crate) fn check_plain_gateways(&self) -> Result<(), Error> {
+        self.gateway.iter().try_for_each(|gateway| self.check_plain(gateway))
+    }
+
     fn check_plain(&self, gateway: &GatewaySettings) -> Result<(), Error> {
         let leads = |link: &&LinkSettings| match gateway.side() {
+            // Bundles may take any link.
+            Some(GatewaySide::Near(_)) if gateway.takes_custody() => true,
             Some(GatewaySide::Near(_)) => link.name == gateway.link,
             // It answers over any link that carries flows.
             _ => link.kind == FLOW_KIND,

@@ -181,8 +181,13 @@ impl Task {
         self.connections.open(link, address, Source::Stream(wire), &self.configuration.config.stream);
     }
 
-    /// Ends a connection at once to free its place.
-    fn end(&mut self, now: Instant, link: LinkId) {
+    /// True if TLS is in use on a link's connection.
+    pub(super) fn uses_tls(&self, link: LinkId) -> bool {
+        self.connections.certificates.contains_key(&link)
+    }
+
+    /// Ends a connection at once.
+    pub(super) fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
         self.stream_rises(now, link, StreamIndication::Closed(CloseReason::Limit));
     }

@@ -86,7 +86,13 @@ impl Task {
         };
         self.engines.neighbours_mut().radios.inhibit(TncId(at), inhibited);
         let word = if inhibited { "inhibited" } else { "permitted" };
-        tracing::info!("TNC `{name}`: transmission is {word}");
+        let held = match self.engines.neighbours().radios.controller(TncId(at)).held() {
+            held if inhibited && held > 0 => {
+                format!("; the TNC holds {held} frames, which it may still transmit")
+            }
+            _ => String::new(),
+        };
+        tracing::info!("TNC `{name}`: transmission is {word}{held}");
         Reply::Done
     }
 

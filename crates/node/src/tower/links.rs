@@ -86,6 +86,18 @@ impl LinkTable {
         Ok(id)
     }
 
+    /// Takes over which links are amateur radio. Returns those that have become so: a link over the same TNC is.
+    pub(crate) fn set_amateur(&mut self, config: &Config) -> Vec<LinkId> {
+        let mut changed = Vec::new();
+        for (id, known) in &mut self.known {
+            let is_amateur = config.is_amateur(&known.link);
+            if !core::mem::replace(&mut known.is_amateur, is_amateur) && is_amateur {
+                changed.push(*id);
+            }
+        }
+        changed
+    }
+
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some(known) = self.known.remove(&id) else { return };
         self.removed.push_back((id, known.link.name));

@@ -1,9 +1,11 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
-use crate::config::{Config, LinkSettings};
+use crate::config::{Config, IpNetwork, LinkSettings};
 use crate::tower::identities::{CallerRefusal, Identities, IdentityChange};
 use crate::tower::links::{KnownLink, LinkTable};
 use crate::tower::radio::{LineId, Radios};
+use longwire_proto::bp::Eid;
+use longwire_proto::bp::agent::parse_node;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::earlier;
 use longwire_proto::observe::{Counts, Part, counts};
@@ -26,13 +28,20 @@ pub(crate) struct RefusedCaller {
     pub(crate) refusal: CallerRefusal,
 }
 
+/// Maximum number of addresses that are remembered for a name; the lowest goes.
+const FOUND_MAX: usize = 16;
+
 /// Addresses of links on amateur radio bands: a peer that connects from one of them gets no TLS and no encrypted bundles.
 #[derive(Debug)]
 struct AmateurAddresses {
     /// Addresses in the configuration.
     configured: BTreeSet<IpAddr>,
-    /// Addresses to which names in the configuration have led, by link.
-    found: BTreeMap<LinkId, IpAddr>,
+    /// Networks in the configuration.
+    networks: Vec<IpNetwork>,
+    /// Names of links to hosts, and the node IDs at their other ends.
+    named: BTreeMap<String, Eid>,
+    /// Addresses to which these names have led, by link, and the name of the link.
+    found: BTreeMap<LinkId, (String, BTreeSet<IpAddr>)>,
     /// Sessions of TCPCL with peers at these addresses.
     plan: Option<Plan>,
     /// Callers from these addresses.
@@ -47,13 +56,47 @@ impl AmateurAddresses {
             host.trim_matches(['[', ']']).parse::<IpAddr>().ok()
         };
         let configured = amateur.filter_map(literal).map(|address| address.to_canonical()).collect();
+        let by_name = config
+            .link
+            .iter()
+            .filter(|link| config.is_amateur(link) && !link.medium().is_radio() && literal(link).is_none());
+        let named = by_name
+            .filter_map(|link| Some((link.name.clone(), link.peer.as_deref().and_then(parse_node)?)))
+            .collect();
+        // The networks were checked with the rest of the configuration.
+        let networks = config.amateur_networks.iter().filter_map(|text| text.parse().ok()).collect();
         let plan = config.amateur_callers().ok();
-        AmateurAddresses { configured, found: BTreeMap::new(), plan, callers: BTreeSet::new() }
+        AmateurAddresses {
+            configured,
+            networks,
+            named,
+            found: BTreeMap::new(),
+            plan,
+            callers: BTreeSet::new(),
+        }
+    }
+
+    /// True if a caller with this node ID may be the peer of a link whose host name has led nowhere yet.
+    fn may_be(&self, node: &Eid) -> bool {
+        self.named
+            .iter()
+            .any(|(name, peer)| peer == node && !self.found.values().any(|(found, _)| found == name))
+    }
+
+    /// Notes an address to which the name of a link has led; returns false if it was known.
+    fn find(&mut self, link: LinkId, name: &str, address: IpAddr) -> bool {
+        let (_, addresses) = self.found.entry(link).or_insert_with(|| (name.to_owned(), BTreeSet::new()));
+        if addresses.len() >= FOUND_MAX {
+            addresses.pop_first();
+        }
+        addresses.insert(address.to_canonical())
     }
 
     fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.configured.contains(&address) || self.found.values().any(|found| *found == address)
+        self.configured.contains(&address)
+            || self.networks.iter().any(|network| network.contains(address))
+            || self.found.values().any(|(_, found)| found.contains(&address))
     }
 }
 
@@ -72,6 +115,8 @@ pub(crate) struct Neighbours {
     amateur: AmateurAddresses,
     /// Refused callers, which the task collects in each pass.
     pub(crate) refused: Vec<RefusedCaller>,
+    /// Connections on amateur radio bands that must end at once if they use TLS, which the task knows and does in each pass.
+    pub(crate) cut: Vec<LinkId>,
     /// Next indications for the agent.
     up: VecDeque<(LinkId, BundlesIndication)>,
     /// Next requests to sessions.
@@ -96,6 +141,7 @@ impl Neighbours {
             identities: Identities::new(config),
             amateur: AmateurAddresses::new(config),
             refused: Vec::new(),
+            cut: Vec::new(),
             up: VecDeque::new(),
             down: VecDeque::new(),
         };
@@ -141,9 +187,8 @@ impl Neighbours {
     /// Sets the address of the other end of a connection or a socket, before the first message of a caller.
     pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
         self.identities.set_address(link, address);
-        if self.links.get(link).is_some_and(|known| known.is_amateur) {
-            let address = address.to_canonical();
-            if self.amateur.found.insert(link, address) != Some(address) {
+        if let Some(known) = self.links.get(link).filter(|known| known.is_amateur) {
+            if self.amateur.find(link, &known.link.name, address) {
                 self.end_other_amateurs();
             }
         } else if link.is_incoming() && self.amateur.contains(address) {
@@ -162,13 +207,15 @@ impl Neighbours {
         }
     }
 
-    /// Ends the sessions of callers whose addresses have become those of links on amateur radio bands: they may use TLS.
+    /// Marks the callers whose addresses have become those of links on amateur radio bands, and ends those that use TLS.
     fn end_other_amateurs(&mut self) {
         let callers = self.identities.caller_addresses();
         let others = callers
             .filter(|(link, address)| self.amateur.contains(*address) && !self.amateur.callers.contains(link))
-            .map(|(link, _)| (link, BundlesRequest::Close));
-        self.down.extend(others);
+            .map(|(link, _)| link);
+        let others: Vec<LinkId> = others.collect();
+        self.up.extend(others.iter().map(|link| (*link, BundlesIndication::Amateur)));
+        self.cut.extend(others);
     }
 
     /// Takes over the settings for callers from a reloaded configuration.
@@ -177,9 +224,14 @@ impl Neighbours {
         if let Ok(plans) = config.all_callers() {
             self.answer(&plans);
         }
-        self.amateur.configured = AmateurAddresses::new(config).configured;
-        self.amateur.plan = config.amateur_callers().ok();
+        let AmateurAddresses { configured, networks, named, plan, .. } = AmateurAddresses::new(config);
+        let amateur = &mut self.amateur;
+        (amateur.configured, amateur.networks, amateur.named, amateur.plan) =
+            (configured, networks, named, plan);
         self.end_other_amateurs();
+        let mut changed = self.links.set_amateur(config);
+        changed.extend(self.radios.set_amateur(config));
+        self.up.extend(changed.into_iter().map(|link| (link, BundlesIndication::Amateur)));
     }
 
     /// Sums of the counters of all sessions of TCPCL over TCP, including closed ones; zeros if there were none.
@@ -231,8 +283,15 @@ impl Neighbours {
 
     /// Assigns node IDs to sessions as they come up and go down.
     fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
-        if matches!(said, BundlesIndication::Up { .. }) && self.amateur.callers.contains(&link) {
-            self.up.push_back((link, BundlesIndication::Amateur));
+        if let BundlesIndication::Up { peer, .. } = &said
+            && link.is_incoming()
+        {
+            let node = peer.as_deref().and_then(parse_node);
+            let by_address = self.amateur.callers.contains(&link);
+            if by_address || node.is_some_and(|node| self.amateur.may_be(&node)) {
+                self.up.push_back((link, BundlesIndication::Amateur));
+                self.cut.push(link);
+            }
         }
         let (link, said) = self.named(link, said);
         self.up.push_back((link, said));

@@ -17,6 +17,9 @@ use bytes::Bytes;
 /// Maximum time from the start to the first beacon.
 const FIRST_BEACON: Duration = Duration::from_secs(60);
 
+/// Maximum time by which an identification is due before its interval is over.
+const MARGIN_MAX: Duration = Duration::from_secs(60);
+
 /// Text that a station sends at intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
@@ -77,7 +80,9 @@ impl Announcements {
         if let Some(identification) = &self.identification
             && !self.identification_due
         {
-            self.identify_at.get_or_insert(now + identification.interval);
+            // It leaves before the interval is over although it may wait for the channel.
+            let margin = (identification.interval / 10).min(MARGIN_MAX);
+            self.identify_at.get_or_insert(now + (identification.interval - margin));
         }
     }
 

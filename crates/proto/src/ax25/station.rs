@@ -198,6 +198,8 @@ impl Station {
     /// holds may still be transmitted.
     pub fn inhibit(&mut self, inhibited: bool) {
         self.config.inhibited = inhibited;
+        // Another key-up begins after it.
+        self.spent = Duration::ZERO;
     }
 
     /// Returns true while transmissions are inhibited.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tower::links::special;
 use bytes::Bytes;
-use longwire_proto::service::{StreamIndication, StreamRequest};
+use longwire_proto::service::{DownReason, StreamIndication, StreamRequest};
 use longwire_towers::{MediaIndication, MediaRequest};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -97,7 +97,11 @@ fn no_configuration_makes_a_link_on_an_amateur_band_encrypt() {
         let links: Vec<(LinkId, LinkSettings)> =
             neighbours.links.iter().map(|(id, known)| (id, known.link.clone())).collect();
         for (id, link) in &links {
-            let by_tnc = config.tnc.iter().any(|tnc| tnc.name == link.tnc && tnc.amateur);
+            // One radio is one band: its own mark, or that of any link over it.
+            let by_tnc = config.tnc.iter().any(|tnc| tnc.name == link.tnc && tnc.amateur)
+                || links
+                    .iter()
+                    .any(|(_, other)| !link.tnc.is_empty() && other.tnc == link.tnc && other.amateur);
             let is_amateur = link.amateur || by_tnc;
             assert_eq!(special(&config, *id, link).amateur, is_amateur, "seed {seed}: {text}");
             if link.kind != "tcp" {
@@ -151,11 +155,56 @@ fn a_caller_from_the_address_of_an_amateur_link_is_announced_as_one() {
     assert_eq!(neighbours.rises(early, up()).1, up(), "nobody knows yet where `host` is");
     // The name has led to the address: the session of before ends, and the next one is on the amateur band.
     neighbours.set_address(LinkId(1), address);
-    assert_eq!(neighbours.down, [(early, BundlesRequest::Close)]);
+    assert_eq!(neighbours.cut, [early]);
+    assert_eq!(neighbours.poll_indication(NOW), Some((early, BundlesIndication::Amateur)));
     let caller = neighbours.links.caller_ids.next();
     neighbours.set_address(caller, address);
     assert_eq!(neighbours.rises(caller, up()), (caller, BundlesIndication::Amateur));
     assert_eq!(neighbours.poll_indication(NOW), Some((caller, up())));
     neighbours.forget_address(caller);
     assert_eq!(neighbours.rises(caller, up()), (caller, up()));
+}
+
+#[test]
+fn a_caller_in_a_network_or_with_the_node_id_of_a_host_that_was_not_found_yet_is_amateur() {
+    let text = "node = 'dtn://here/'\npeers = 'any'\namateur-networks = ['44.0.0.0/9']\n\
+                [[link]]\nname = 'a'\naddress = 'host:4556'\npeer = 'dtn://there/'\namateur = true\nopen = false\n";
+    let config = Config::parse(text, "test", Path::new("/")).expect("it makes sense");
+    let up = |peer: &str| {
+        let peer = Some(peer.to_owned());
+        BundlesIndication::Up { peer, interleave: false, transfer_bytes_max: 1 }
+    };
+    let is_amateur = |neighbours: &mut Neighbours, address: [u8; 4], peer: &str| {
+        let caller = neighbours.links.caller_ids.next();
+        neighbours.set_address(caller, address.into());
+        let first = neighbours.rises(caller, up(peer)).1;
+        while neighbours.poll_indication(NOW).is_some() {}
+        neighbours.named(caller, BundlesIndication::Down { reason: DownReason::Closed, retry: false });
+        first == BundlesIndication::Amateur
+    };
+    let mut neighbours = Neighbours::new(&config, &Rng::new(1)).expect("it was checked");
+    assert!(is_amateur(&mut neighbours, [44, 1, 2, 3], "dtn://else/"));
+    assert!(!is_amateur(&mut neighbours, [10, 0, 0, 2], "dtn://else/"));
+    assert!(is_amateur(&mut neighbours, [10, 0, 0, 2], "dtn://there/"));
+    // Once the name has led to an address, that counts, and not the claim of a node ID.
+    neighbours.set_address(LinkId(1), IpAddr::from([10, 0, 0, 1]));
+    assert!(!is_amateur(&mut neighbours, [10, 0, 0, 2], "dtn://there/"));
+    assert!(is_amateur(&mut neighbours, [10, 0, 0, 1], "dtn://there/"));
+}
+
+#[test]
+fn a_link_that_becomes_amateur_on_reload_makes_all_over_its_tnc_so() {
+    let tnc = "node = 'dtn://here/'\n[[tnc]]\nname = 't'\naddress = '127.0.0.1:8001'\ncallsign = 'OE1ABC'\namateur = false\n";
+    let link = |name: &str, more: &str| {
+        format!("[[link]]\nname = '{name}'\nkind = 'ax25cl'\ntnc = 't'\ncallsign = '{name}'\n{more}")
+    };
+    let parse = |text: &str| Config::parse(text, "test", Path::new("/")).expect("it makes sense");
+    let old = parse(&format!("{tnc}{}", link("OE1XYZ", "")));
+    let new = parse(&format!("{tnc}{}{}", link("OE1XYZ", ""), link("OE1XXR", "amateur = true\n")));
+    let mut neighbours = Neighbours::new(&old, &Rng::new(1)).expect("it was checked");
+    assert!(
+        !special(&old, LinkId(1), &old.link[0]).amateur && special(&new, LinkId(1), &new.link[0]).amateur
+    );
+    neighbours.set_callers(&new);
+    assert_eq!(neighbours.poll_indication(NOW), Some((LinkId(1), BundlesIndication::Amateur)));
 }

@@ -197,6 +197,18 @@ impl Radios {
         }
     }
 
+    /// Takes over which TNCs are amateur radio. Returns the links of callers over those that have become so.
+    pub(crate) fn set_amateur(&mut self, config: &Config) -> Vec<LinkId> {
+        let mut callers = Vec::new();
+        for (radio, tnc) in self.radios.iter_mut().zip(&config.tnc) {
+            let is_amateur = config.is_amateur_tnc(tnc);
+            if !core::mem::replace(&mut radio.is_amateur, is_amateur) && is_amateur {
+                callers.extend(radio.callers.values());
+            }
+        }
+        callers
+    }
+
     /// Sets the settings for callers of a convergence layer.
     pub(crate) fn answer(&mut self, plan: &Plan) {
         self.radios.iter_mut().for_each(|radio| radio.sessions_mut().answer(plan.clone()));

@@ -10,8 +10,9 @@ use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
 const OWN: LinkId = LinkId(0);
-/// Delay of an identification that is due: transmissions of others and of this station, and the slots between them.
-const SLACK: Duration = Duration::from_secs(70);
+/// Delay of an identification beyond its interval and the margin with which it is due: transmissions of others and of this
+/// station, of 20 s each.
+const SLACK: Duration = Duration::from_secs(45);
 const END: Instant = Instant::from_secs(900);
 
 fn seconds(rng: &mut Rng, from: u64, to: u64) -> Duration {

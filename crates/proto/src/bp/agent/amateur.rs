@@ -15,12 +15,25 @@ use crate::service::{LinkId, RecordId};
 use crate::time::Instant;
 
 impl Agent {
-    /// Notes that a link that a peer is opening uses an amateur radio band.
-    pub(super) fn link_is_amateur(&mut self, id: LinkId) {
+    /// Notes that a link uses an amateur radio band until it goes down, and cancels the transfers of encrypted bundles
+    /// over it.
+    pub(super) fn link_is_amateur(&mut self, now: Instant, id: LinkId) {
         // Without room for the link it is closed when it comes up.
-        if let Some(link) = self.links.entry(id, self.config.limits.links_max, &self.config.links) {
-            link.amateur_caller = true;
+        let Some(link) = self.links.entry(id, self.config.limits.links_max, &self.config.links) else {
+            return;
+        };
+        link.is_announced_amateur = true;
+        let encrypted = |record: &RecordId| self.holdings.get(record).is_some_and(|held| held.encrypted);
+        let begun =
+            link.transfers.iter().filter(|(_, flight)| !flight.is_cancelled() && encrypted(&flight.record));
+        let begun: Vec<_> =
+            begun.map(|(transfer, flight)| (*transfer, flight.record, flight.from, flight.to)).collect();
+        for (transfer, record, from, to) in begun {
+            self.cancel_transfers(&[(id, transfer)]);
+            self.put_back(now, record, id, transfer, from, to);
+            self.sort_again(record);
         }
+        self.count_kept_from(id);
     }
 
     /// True if a bundle, with the header with which it would leave, must not be sent over this link: bundle security

@@ -55,8 +55,8 @@ pub(super) struct Link {
     pub(super) bundle_bytes_max: u64,
     pub(super) room: u64,
     pub(super) config: LinkConfig,
-    /// A peer has opened the link on an amateur radio band.
-    pub(super) amateur_caller: bool,
+    /// The provider has said that the link uses an amateur radio band.
+    pub(super) is_announced_amateur: bool,
     contacts: Vec<Contact>,
     /// Next beginning or end of a contact window, DTN milliseconds.
     boundary: Option<u64>,
@@ -208,7 +208,7 @@ impl Link {
 
     /// True if the link uses an amateur radio band.
     pub(super) fn is_amateur(&self) -> bool {
-        self.config.amateur || self.amateur_caller
+        self.config.amateur || self.is_announced_amateur
     }
 
     fn is_held(&self, now: Instant) -> bool {
@@ -494,6 +494,7 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         link.up = false;
         link.room = 0;
+        link.is_announced_amateur = false;
         link.retrying = retry && link.wanted;
         let peer = link.peer.as_ref().map(Eid::to_string);
         link.idle = reason == DownReason::Idle;

@@ -554,7 +554,7 @@ impl Agent {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
                 self.link_up(now, link, peer, interleave, transfer_bytes_max);
             }
-            BundlesIndication::Amateur => self.link_is_amateur(link),
+            BundlesIndication::Amateur => self.link_is_amateur(now, link),
             BundlesIndication::Peer { peer } => self.rename_peer(now, link, peer),
             BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
             BundlesIndication::Room(room) => {

@@ -447,7 +447,7 @@ impl Agent {
     }
 
     /// Returns a range of a bundle to the queue.
-    fn put_back(
+    pub(super) fn put_back(
         &mut self,
         now: Instant,
         record: RecordId,

@@ -295,8 +295,11 @@ impl Agent {
         };
         let barred = |link: &LinkId| key.encrypted && self.links.is_amateur(*link);
         // A link that the bundle must not use is not waited for.
-        let hops: Vec<_> =
-            hops.iter().filter(|(_, hop)| !matches!(hop, Hop::Link(link) if barred(link))).cloned().collect();
+        let is_barred = |hop: &Hop| {
+            let links = self.links.of(hop);
+            !links.is_empty() && links.iter().all(barred)
+        };
+        let hops: Vec<_> = hops.iter().filter(|(_, hop)| !is_barred(hop)).cloned().collect();
         let hops = &hops;
         if let Some((node, wait)) = self.routing.expected_contact(now, hops) {
             return RetentionReason::ExpectedContact { node, wait };

@@ -153,9 +153,7 @@ impl CheckedService for Bundles {
                 account.interleave = *interleave;
                 account.over.clear();
             }
-            BundlesIndication::Amateur => {
-                rule(!account.up, format_args!("Amateur while the link is up"))?;
-            }
+            BundlesIndication::Amateur => {}
             BundlesIndication::Peer { .. } => {
                 rule(account.up, format_args!("Peer while the link is not up"))?;
             }

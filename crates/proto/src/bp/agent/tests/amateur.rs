@@ -267,6 +267,24 @@ fn a_link_that_a_peer_opens_on_an_amateur_band_counts_as_one() {
 }
 
 #[test]
+fn a_link_that_becomes_amateur_while_it_is_up_carries_no_further_byte_of_an_encrypted_bundle() {
+    let mut world = two_links(true);
+    world.run_for(MINUTE);
+    // Both links begin as plain ones, and the transfer is under way when the first one becomes amateur radio.
+    let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
+    agent.configure_link(LinkConfig { amateur: false, ..amateur(1) });
+    world.send(0, 1, "dtn://b/secret", Payload::Given(random(1, 60_000)), SendOptions::default());
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(carried(&world, 0), ["dtn://b/secret"]);
+    world.say_from(0, LinkId(1), BundlesIndication::Amateur);
+    let before = world.cables[0].carried;
+    world.run_for(MINUTE);
+    assert_eq!(world.cables[0].carried, before);
+    assert_eq!(carried(&world, 1), ["dtn://b/secret"]);
+    assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+}
+
+#[test]
 fn what_version_6_encrypts_is_kept_as_well() {
     for block_type in [
         v6::BlockType::PayloadConfidentiality,
