@@ -160,6 +160,9 @@ pub struct Tnc {
     pub acknowledges: Option<bool>,
     /// Frames in the TNC that are not known to have been transmitted.
     pub frames_waiting: u64,
+    /// Number of stations that were heard, at most 256.
+    #[serde(default)]
+    pub stations_heard: u64,
     /// Counters of the TNC and of all AX.25 links over it.
     pub counters: Counts,
 }
@@ -592,6 +595,35 @@ pub struct Page {
 pub struct Links {
     /// Links.
     pub links: Vec<Link>,
+}
+
+/// Stations that the TNCs of the node have heard.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Heard {
+    /// Stations, those heard last first.
+    pub stations: Vec<HeardStation>,
+}
+
+/// Station that a TNC has heard. Nothing about it is verified: frames claim the callsign of their sender.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeardStation {
+    /// Callsign.
+    pub callsign: String,
+    /// Name of the TNC.
+    pub tnc: String,
+    /// Time since the first frame, seconds.
+    pub first_s: f64,
+    /// Time since the last frame, seconds.
+    pub last_s: f64,
+    /// Frames heard, including those that digipeaters repeated.
+    pub frames: u64,
+    /// Digipeater from which the last frame was heard; null if it was heard directly.
+    pub via: Option<String>,
+    /// Text of the last UI frame with text, such as a beacon; null if there was none.
+    pub text: Option<String>,
+    /// Counters of the link with the station, which show losses: `information_sent`, `information_repeated`, `rejects_sent`,
+    /// `rejects_received`, `timeouts` ..; empty without a link.
+    pub link: Counts,
 }
 
 /// Static routes of the node.

@@ -105,9 +105,10 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::Reload => 22,
         Request::Inhibit { .. } => 23,
         Request::Permit { .. } => 24,
+        Request::Heard => 25,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..25).collect::<Vec<_>>());
+    assert_eq!(places, (0..26).collect::<Vec<_>>());
 }
 
 #[test]
@@ -128,9 +129,10 @@ fn replies_on_the_control_socket_are_as_recorded() {
         Reply::Bundles { .. } => 12,
         Reply::Links { .. } => 13,
         Reply::Routes { .. } => 14,
+        Reply::Heard { .. } => 15,
     };
     let places: Vec<usize> = is_read_and_written("replies.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..15).collect::<Vec<_>>());
+    assert_eq!(places, (0..16).collect::<Vec<_>>());
 }
 
 /// Removes the prose, whose wording may change, and the version.

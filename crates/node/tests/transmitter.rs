@@ -6,7 +6,7 @@ use common::air::Air;
 use common::{App, config, payload, start};
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::{Node, NodeSetup};
-use longwire_proto::ax25::Frame;
+use longwire_proto::ax25::{Address, CommandResponse, Control, Frame, Modulo, Unnumbered};
 
 fn node(air: &Air, at: usize, name: &str, callsign: &str, more: &str) -> String {
     format!(
@@ -54,6 +54,38 @@ fn an_inhibited_transmitter_keys_nothing_and_identifies_itself_once_it_may() {
     here.ask(Request::Inhibit { name: "vhf".into() });
     let status = here.wait_status(|status| status["tncs"][0]["inhibited"] == true);
     assert_eq!(status["tncs"][0]["counters"]["identifications_sent"], 1);
+}
+
+#[test]
+fn stations_are_listed_with_the_texts_of_their_beacons() {
+    let air = Air::with(2, None);
+    let alice = start(config(&node(&air, 0, "alice", "AL1CE-1", "")));
+    let mut here = App::new(&alice);
+    here.wait_status(|status| status["tncs"][0]["up"] == true);
+    let more = "beacon = 'node of Bob'\nbeacon-interval = '30 s'";
+    let mut guest = air.guest(1);
+    // A beacon of a station that is no node, and a text that is an attack on a terminal.
+    let beacon = |from: &str, text: &'static [u8]| {
+        let call = |text: &str| text.parse().expect("a callsign");
+        let address = Address::new(call(from), call("BEACON"), CommandResponse::Command, &[]);
+        let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
+        Frame { address, control, pid: 0xF0, information: text.into() }.to_bytes(Modulo::Eight)
+    };
+    guest.say(&beacon("EV1L", b"\x1b]0;title\x07"));
+    guest.say(&beacon("CAR0L-3", b"node of Carol\r"));
+    here.wait_status(|status| status["tncs"][0]["stations_heard"] == 2);
+    here.ask(Request::Heard);
+    let Reply::Heard { stations } = here.hear().head else { panic!("no list") };
+    let mut found: Vec<_> =
+        stations.iter().map(|heard| (&heard.callsign[..], heard.frames, heard.text.as_deref())).collect();
+    found.sort();
+    assert_eq!(found, [("CAR0L-3", 1, Some("node of Carol")), ("EV1L", 1, None)]);
+    // The beacon setting makes sense; its time is tested with the engine.
+    assert!(
+        config(&node(&air, 1, "bob", "B0B-2", more))
+            .explain()
+            .contains("Beacon: \"node of Bob\" every 30 s.")
+    );
 }
 
 /// A gateway of the start goes on without its operator's statement, whatever the file says of it by now.

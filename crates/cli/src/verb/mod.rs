@@ -4,6 +4,7 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod heard;
 mod links;
 mod model;
 mod monitor;
@@ -35,6 +36,7 @@ pub(crate) enum Verb {
     Bundles(bundles::Bundles),
     Store(store::Store),
     Links(links::Links),
+    Heard(heard::Heard),
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
 }
@@ -55,6 +57,7 @@ impl Verb {
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
+            Verb::Heard(heard) => heard.run(),
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
         }

@@ -223,6 +223,8 @@ pub enum Request {
         /// Name of the TNC.
         name: String,
     },
+    /// Lists the stations that TNCs have heard.
+    Heard,
     /// Lists all static routes.
     Routes,
     /// Adds a route until the node restarts.
@@ -350,6 +352,11 @@ pub enum Reply {
     Links {
         /// Links.
         links: Vec<view::Link>,
+    },
+    /// Stations that TNCs have heard.
+    Heard {
+        /// Stations, those heard last first.
+        stations: Vec<view::HeardStation>,
     },
     /// All static routes.
     Routes {

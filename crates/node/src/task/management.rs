@@ -27,6 +27,10 @@ impl Task {
                 self.with_link(now, &name, |link| ManagementRequest::OpenLink { link })
             }
             Request::RemoveLink { name } => self.remove_link(now, &name),
+            Request::Heard => {
+                let radios = &self.engines.neighbours().radios;
+                Reply::Heard { stations: radios.heard_views(now, &self.configuration.config.tnc) }
+            }
             Request::Inhibit { name } => self.inhibit(&name, true),
             Request::Permit { name } => self.inhibit(&name, false),
             Request::Watch => {

@@ -293,3 +293,18 @@ impl Counters {
         fields.into_iter().for_each(|(sum, part)| *sum += part);
     }
 }
+
+/// Counters of dropped frames and requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// Frames that are invalid.
+    pub damaged: u64,
+    /// Frames for other stations, or on their way to a digipeater.
+    pub not_ours: u64,
+    /// Connection requests beyond the maximum number of links, or if none is accepted.
+    pub refused: u64,
+    /// Answers, frames to repeat and frames of no link that exceed a queue.
+    pub overflow: u64,
+    /// Requests for links that are closed, and datagrams to senders that are forgotten.
+    pub late_requests: u64,
+}

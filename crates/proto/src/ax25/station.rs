@@ -3,8 +3,9 @@
 use super::address::{Address, Callsign, CommandResponse};
 use super::air_time_budget::{AirTime, AirTimeLimits};
 use super::announcements::{AnnouncementCounts, Announcements, Kind};
-use super::config::{Config, Counters, LinkConfig, PeerStation};
+use super::config::{Config, Counters, Drops, LinkConfig, PeerStation};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::heard::{HeardStation, HeardStations};
 use super::link::{Link, OutgoingFrame};
 use super::negotiated::{RememberedPeer, offer};
 use super::occupancy::Occupancy;
@@ -23,7 +24,6 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum answers to stations without a link that wait for the channel; more are dropped.
@@ -41,21 +41,6 @@ const FORMER_RUN_MAX: Duration = LEAVING_MAX.saturating_mul(2);
 const HEADER_BYTES_MAX: u64 = 74;
 /// Maximum number of peers that are remembered.
 pub(super) const KNOWN_MAX: usize = 256;
-
-/// Counters of dropped frames and requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drops {
-    /// Frames that are invalid.
-    pub damaged: u64,
-    /// Frames for other stations, or on their way to a digipeater.
-    pub not_ours: u64,
-    /// Connection requests beyond the maximum number of links, or if none is accepted.
-    pub refused: u64,
-    /// Answers, frames to repeat and frames of no link that exceed a queue.
-    pub overflow: u64,
-    /// Requests for links that are closed, and datagrams to senders that are forgotten.
-    pub late_requests: u64,
-}
 
 /// Phase of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +90,7 @@ pub struct Station {
     spent: Duration,
     budget: AirTimeLimits,
     announcements: Announcements,
+    heard: HeardStations,
     pub(super) places: BTreeMap<LinkId, LinkSlot>,
     pub(super) by_peer: BTreeMap<Callsign, LinkId>,
     /// Links that may have indications, or whose state may have changed.
@@ -145,6 +131,7 @@ impl Station {
             config,
             budget,
             announcements,
+            heard: HeardStations::default(),
             joined: None,
             seized: false,
             room: 0,
@@ -207,6 +194,12 @@ impl Station {
         self.config.inhibited
     }
 
+    /// Returns the stations that were heard, and the counters of the link with each that has one.
+    pub fn heard(&self) -> impl Iterator<Item = (Callsign, &HeardStation, Option<&Counters>)> {
+        let link = |callsign| self.link_counters(*self.by_peer.get(&callsign)?);
+        self.heard.iter().map(move |(callsign, heard)| (callsign, heard, link(callsign)))
+    }
+
     /// Returns the amounts that the station holds now.
     pub fn holds(&self) -> Occupancy {
         Occupancy {
@@ -218,7 +211,8 @@ impl Station {
                 + self.late_answers_expected.len()
                 + self.confirmed_peers.len()
                 + self.offered_parameters.len()
-                + self.unconnected.known(),
+                + self.unconnected.known()
+                + self.heard.len(),
         }
     }
 
@@ -343,6 +337,7 @@ impl Station {
             self.drops.not_ours += 1;
             return;
         }
+        self.heard.note(now, &address, &bytes);
         let radio = &self.config.radio;
         let keyed = self.leaving.keyed(now, radio, whole.len());
         let gone = self.leaving.heard(now, radio, whole.len());

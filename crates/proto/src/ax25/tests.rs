@@ -3,6 +3,7 @@
 mod budget;
 mod channel;
 mod flood;
+mod heard;
 mod hostile;
 mod identify;
 mod links;

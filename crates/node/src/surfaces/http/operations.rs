@@ -6,7 +6,9 @@ use super::api::{Api, NoParameters, Parameters, PlainBody};
 use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
-use crate::view::{Accepted, Done, EventRecord, Filter, Link, Links, Page, Route, Routes, State, Status};
+use crate::view::{
+    Accepted, Done, EventRecord, Filter, Heard, Link, Links, Page, Route, Routes, State, Status,
+};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
@@ -30,6 +32,7 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(&rows::REMOVE_LINK, remove_link);
     api.operation(&rows::CUT_LINK, cut_link);
     api.operation(&rows::OPEN_LINK, heal_link);
+    api.operation(&rows::HEARD, heard);
     api.operation(&rows::INHIBIT, inhibit);
     api.operation(&rows::PERMIT, permit);
     api.operation(&rows::ROUTES, routes);
@@ -125,6 +128,13 @@ async fn heal_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let request = Request::OpenLink { name: asked.named.clone() };
     shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
+}
+
+async fn heard(shared: Arc<HttpState>, _: Parameters) -> Answer<Heard> {
+    match shared.ask(Request::Heard).await? {
+        Reply::Heard { stations } => Ok(Heard { stations }),
+        _ => Err(RequestFailure::gone()),
+    }
 }
 
 async fn inhibit(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {

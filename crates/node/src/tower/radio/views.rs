@@ -7,6 +7,7 @@ use crate::view;
 use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo, Station};
 use longwire_proto::observe::Part;
 use longwire_proto::service::LinkId;
+use longwire_proto::time::Instant;
 
 /// Frames that the peer has of the bundles being sent, and their total number of frames.
 pub(crate) type Sending = Option<(u64, u64)>;
@@ -60,6 +61,27 @@ impl Radios {
         })
     }
 
+    /// Describes the stations that all TNCs have heard, those heard last first.
+    pub(crate) fn heard_views(&self, now: Instant, tncs: &[TncSettings]) -> Vec<view::HeardStation> {
+        let of_tnc = |(radio, tnc): (&super::TncSessions, &TncSettings)| {
+            let name = tnc.name.clone();
+            let heard = radio.station().heard().map(move |(callsign, heard, link)| view::HeardStation {
+                callsign: callsign.to_string(),
+                tnc: name.clone(),
+                first_s: now.saturating_since(heard.first).as_secs_f64(),
+                last_s: now.saturating_since(heard.last).as_secs_f64(),
+                frames: heard.frames,
+                via: heard.via.map(|via| via.to_string()),
+                text: heard.text.clone(),
+                link: link.map(view::counts).unwrap_or_default(),
+            });
+            heard.collect::<Vec<_>>()
+        };
+        let mut stations: Vec<_> = self.radios.iter().zip(tncs).flat_map(of_tnc).collect();
+        stations.sort_by(|one, other| one.last_s.total_cmp(&other.last_s));
+        stations
+    }
+
     /// Inhibits or permits the transmissions of a TNC.
     pub(crate) fn inhibit(&mut self, TncId(at): TncId, inhibited: bool) {
         self.radios[at].station_mut().inhibit(inhibited);
@@ -98,6 +120,7 @@ impl Radios {
                 attempts_failed: controller.line().failures().into(),
                 acknowledges: controller.acknowledges(),
                 frames_waiting: controller.held() as u64,
+                stations_heard: station.heard().count() as u64,
                 counters,
             }
         };
