@@ -25,6 +25,7 @@ pub(crate) mod gateway;
 mod group_address;
 mod here;
 mod http;
+mod ip_network;
 mod listing;
 mod peers;
 mod radio;
@@ -39,6 +40,7 @@ pub use gateway::GatewaySettings;
 pub(crate) use group_address::GroupAddress;
 pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
+pub(crate) use ip_network::IpNetwork;
 pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
@@ -100,6 +102,9 @@ settings! {
         pub storage: StorageSettings,
         /// Limits of the buffers between connections and engines.
         pub stream: StreamSettings,
+        /// Networks on amateur radio bands, such as `44.0.0.0/9`: peers that connect from them get no TLS and no encrypted bundles, as
+        /// those of links with `amateur = true`. Default: none.
+        pub amateur_networks: Vec<String>,
         /// TNCs for packet radio.
         pub tnc: Vec<TncSettings>,
         /// Links to neighbours.
@@ -232,7 +237,8 @@ settings! {
         /// Deviations in bundles sent over the link: `no-payload-crc`, `two-element-ipn`, `three-element-ipn`. Default: none, as
         /// in RFC 9171.
         pub emit: Vec<Emit>,
-        /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS. Default: false.
+        /// The link uses an amateur radio band, where encryption is not allowed: it never uses TLS, also when its peer connects,
+        /// and encrypted bundles take another link or wait. Default: false; over a TNC as its `amateur` says.
         pub amateur: bool,
         /// Requirements for the peer's certificate that differ from `[tls.policy]`, with the same keys.
         pub tls: toml::Table,
@@ -416,6 +422,7 @@ impl Config {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
         self.check_radio()?;
+        self.amateur_networks.iter().try_for_each(|text| text.parse::<IpNetwork>().map(drop))?;
         CARRIERS.iter().try_for_each(|carrier| self.callers(*carrier).map(drop))?;
         for (at, link) in self.link.iter().enumerate() {
             self.check_link(at, link)?;
@@ -602,6 +609,23 @@ impl Config {
         carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
     }
 
+    /// Returns true if the link uses an amateur radio band.
+    pub(crate) fn is_amateur(&self, link: &LinkSettings) -> bool {
+        let over = self.tnc_of(link).filter(|_| link.medium().is_radio());
+        link.amateur || over.is_some_and(|tnc| self.is_amateur_tnc(tnc))
+    }
+
+    /// Returns the settings of the sessions that peers open on amateur radio bands over TCP, which use no TLS.
+    ///
+    /// # Errors
+    /// Fails if the section of the convergence layer is invalid.
+    pub(crate) fn amateur_callers(&self) -> Result<Plan, Error> {
+        let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
+        let facts = LinkFacts { node_id: &node_id, is_amateur: true, ..LinkFacts::default() };
+        let carrier: &'static dyn AnyCarrier = &Tcpcl;
+        carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
+    }
+
     /// Returns the settings of the sessions that peers open, of each convergence layer that has such.
     ///
     /// # Errors
@@ -639,7 +663,7 @@ impl Config {
             to_group: link.group().is_some(),
             is_opened: link.open,
             rate_bps: link.rate_bps,
-            is_amateur: link.amateur,
+            is_amateur: self.is_amateur(link),
             peer_proves: self.policy(link)?.node_id == Rule::Require,
             channel,
             own: link.carriers.get(link.carrier()?.about().section),

@@ -11,9 +11,13 @@ use std::collections::BTreeMap;
 
 mod event;
 mod learned;
+mod measurement;
+mod radio;
 mod security;
 pub use event::{Event, EventRecord};
 pub use learned::{LearnedLink, LearnedRoute};
+pub use measurement::{Measurement, Pings};
+pub use radio::{Heard, HeardStation, Radio, Tnc, Transmission, Transmissions};
 pub use security::{Keys, KnownKey, Security, Signature, SignatureTrouble};
 
 /// Counters since start, by name.
@@ -143,29 +147,6 @@ impl Refused {
                                      `listen-udp` of the other";
 }
 
-/// TNC.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tnc {
-    /// Name of the TNC.
-    pub name: String,
-    /// Address: host and port, or serial device and speed.
-    pub address: String,
-    /// Callsign of this station.
-    pub callsign: String,
-    /// True while connected to the TNC.
-    pub up: bool,
-    /// Reason for being down, as text; null while up or before the first attempt.
-    pub why_down: Option<String>,
-    /// Consecutive failed attempts to connect.
-    pub attempts_failed: u64,
-    /// True if the TNC reports transmitted frames (acknowledgement mode); null until known.
-    pub acknowledges: Option<bool>,
-    /// Frames in the TNC that are not known to have been transmitted.
-    pub frames_waiting: u64,
-    /// Counters of the TNC and of all AX.25 links over it.
-    pub counters: Counts,
-}
-
 /// State of the configuration since it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Configuration {
@@ -173,45 +154,6 @@ pub struct Configuration {
     pub refused: Option<String>,
     /// Changed settings that need a restart.
     pub needs_restart: Vec<String>,
-}
-
-/// State of a link over a TNC.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Radio {
-    /// Name of the TNC.
-    pub tnc: String,
-    /// Callsign of this station.
-    pub callsign: String,
-    /// Callsign of the peer, or of the group.
-    pub peer: String,
-    /// Digipeaters, the nearest first.
-    pub via: Vec<String>,
-    /// Convergence layer: `ax25cl`, `ax25cm` for TCPCL 3, or `uicl` for a group.
-    pub convergence: String,
-    /// State, as text: calling, connected, sending 4 of 29 frames, waiting for a clear channel ..
-    pub state: String,
-    /// Consecutive attempts without an answer.
-    pub retries: u64,
-    /// Attempts after which the link fails and is retried later.
-    pub retries_max: u64,
-    /// I frames sent and not yet acknowledged.
-    pub frames_in_flight: u64,
-    /// Window size: maximum of unacknowledged I frames.
-    pub window_frames: u64,
-    /// Modulus of the sequence numbers: 8 or 128; zero without a link.
-    pub modulo: u64,
-    /// Acknowledged frames of the bundles being sent; null if there are none.
-    pub frames_acknowledged: Option<u64>,
-    /// Total frames of the bundles being sent; null if there are none.
-    pub frames_in_all: Option<u64>,
-    /// Group links: members polled for the current bundle; zero without members or a bundle.
-    #[serde(default)]
-    pub members: u64,
-    /// Of these, members that have confirmed the bundle.
-    #[serde(default)]
-    pub members_that_have_it: u64,
-    /// Counters of the AX.25 link, while it exists.
-    pub link: Counts,
 }
 
 /// Duration of the passes of the event loop, which delay all input.
@@ -453,36 +395,6 @@ pub struct Link {
     pub counters: Counts,
 }
 
-/// Transmissions on the channels of TNCs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Transmissions {
-    /// Transmissions, the latest of each TNC first; at most 200 of each.
-    pub transmissions: Vec<Transmission>,
-}
-
-/// Transmission on the channel of a TNC: frames of one station with pauses of at most 0.5 s.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Transmission {
-    /// Name of the TNC.
-    pub tnc: String,
-    /// Callsign of the station that transmits: the source, or the digipeater that repeats its frames.
-    pub from: String,
-    /// Callsign of the source of the frames.
-    pub source: String,
-    /// Callsign of the destination of the frames.
-    pub to: String,
-    /// True for frames of this station. They count from the time at which they are passed to the TNC.
-    pub own: bool,
-    /// Seconds since its beginning, which follows from the length of the first frame and the rate of the channel.
-    pub began_s: f64,
-    /// Duration, seconds; for own frames at least this.
-    pub lasts_s: f64,
-    /// Number of frames.
-    pub frames: u64,
-    /// Bytes of these frames.
-    pub bytes: u64,
-}
-
 /// Planned contact: a period in which a link may be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContactWindow {
@@ -576,6 +488,8 @@ pub enum State {
     Checking,
     /// No route to the destination.
     NoRoute,
+    /// Encrypted, and every suitable link is amateur radio.
+    Encrypted,
     /// All suitable links are down.
     LinksDown,
     /// Waiting for a contact.
@@ -731,51 +645,6 @@ pub struct Deliveries {
     pub endpoint: String,
     /// Deliveries not yet accepted, at most 1,024; more follow as these are accepted.
     pub deliveries: Vec<Delivery>,
-}
-
-/// Pings and their round-trip times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pings {
-    /// Endpoint of the echo service.
-    pub to: String,
-    /// Pings sent.
-    pub sent: u64,
-    /// Replies in time.
-    pub received: u64,
-    /// Loss, percent.
-    pub lost_percent: f64,
-    /// Round-trip time of each ping, milliseconds; null without a reply in time.
-    pub round_trips_ms: Vec<Option<f64>>,
-    /// Minimum round-trip time, milliseconds; null without a reply.
-    pub least_ms: Option<f64>,
-    /// Mean round-trip time, milliseconds; null without a reply.
-    pub mean_ms: Option<f64>,
-    /// Maximum round-trip time, milliseconds; null without a reply.
-    pub most_ms: Option<f64>,
-    /// Standard deviation of the round-trip time, milliseconds; null without a reply.
-    pub deviation_ms: Option<f64>,
-}
-
-/// Throughput between two nodes, measured with bundles.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Measurement {
-    /// Endpoint of the measuring service.
-    pub to: String,
-    /// Round trips, measured before with small bundles.
-    pub round_trips: Pings,
-    /// Payload length of each bundle, bytes.
-    pub bundle_bytes: u64,
-    /// Bundles sent.
-    pub sent: u64,
-    /// Bundles that arrived.
-    pub arrived: u64,
-    /// Loss, percent.
-    pub lost_percent: f64,
-    /// Time over which the throughput is measured: from the first arrival to the last one, without the first and the last tenth,
-    /// seconds; null with fewer than two arrivals.
-    pub seconds: Option<f64>,
-    /// Payload that arrived in this time, bit/s; null with fewer than two arrivals.
-    pub throughput_bps: Option<f64>,
 }
 
 /// Identification of a bundle in events.

@@ -103,13 +103,16 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::Watch => 20,
         Request::TrustClock => 21,
         Request::Reload => 22,
-        Request::Keys => 23,
-        Request::TrustKey { .. } => 24,
-        Request::ForgetKey { .. } => 25,
-        Request::Transmissions => 26,
+        Request::Inhibit { .. } => 23,
+        Request::Permit { .. } => 24,
+        Request::Heard => 25,
+        Request::Keys => 26,
+        Request::TrustKey { .. } => 27,
+        Request::ForgetKey { .. } => 28,
+        Request::Transmissions => 29,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..27).collect::<Vec<_>>());
+    assert_eq!(places, (0..30).collect::<Vec<_>>());
 }
 
 #[test]
@@ -130,11 +133,12 @@ fn replies_on_the_control_socket_are_as_recorded() {
         Reply::Bundles { .. } => 12,
         Reply::Links { .. } => 13,
         Reply::Routes { .. } => 14,
-        Reply::Keys { .. } => 15,
-        Reply::Transmissions { .. } => 16,
+        Reply::Heard { .. } => 15,
+        Reply::Keys { .. } => 16,
+        Reply::Transmissions { .. } => 17,
     };
     let places: Vec<usize> = is_read_and_written("replies.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..17).collect::<Vec<_>>());
+    assert_eq!(places, (0..18).collect::<Vec<_>>());
 }
 
 /// Removes the prose, whose wording may change, and the version.

@@ -629,11 +629,22 @@ fn on_an_amateur_band_nothing_is_encrypted() {
         port(&bob)
     );
     let words = config(&text).explain_all();
-    assert!(words.contains("Link `bob` is amateur radio: TLS is never used."), "{words}");
+    assert!(words.contains("Link `bob` is amateur radio: TLS is never used,"), "{words}");
     assert!(exchange(&start(&text), &bob).is_null());
     let asked = format!("{text}[link.tcpcl]\ntls = 'prefer'");
     let error = Config::parse(&asked, "test", std::path::Path::new("/")).expect_err("it contradicts itself");
     assert!(error.to_string().contains("encryption is not allowed"), "{error}");
+}
+
+#[test]
+fn a_peer_that_connects_from_the_address_of_an_amateur_link_gets_no_tls() {
+    let office = Office::new("amateur-caller");
+    let for_bob = office.ordinary("bob");
+    let amateur = "[[link]]\nname = 'alice'\naddress = '127.0.0.1:9'\namateur = true\nopen = false\n";
+    let there = bob("require", &format!("{for_bob}{amateur}"));
+    assert!(exchange(&alice(port(&there), "prefer", &office.ordinary("alice")), &there).is_null());
+    let there = bob("require", &format!("{for_bob}{amateur}"));
+    refused(&alice(port(&there), "require", &office.ordinary("alice")), &there, "plain", "");
 }
 
 #[test]

@@ -163,7 +163,8 @@ impl Neighbours {
         self.judges = true;
     }
 
-    /// Sets the plan of a link that this node opens. A present session keeps its settings.
+    /// Sets the plan of a link that this node opens, or of one that a peer is about to open. A present session keeps its
+    /// settings.
     pub fn set(&mut self, link: LinkId, plan: Plan) {
         self.plans.insert(link, plan);
     }
@@ -277,6 +278,9 @@ impl Neighbours {
 
     /// Creates the session of a caller, or holds the caller; returns the position of a new layer.
     fn meet(&mut self, now: Instant, link: LinkId, said: &MediaIndication) -> Option<usize> {
+        if let Some(plan) = self.plans.get(&link).cloned() {
+            return Some(self.begin(link, &plan, Origin::Below));
+        }
         let expected = self.expected.get(&link);
         let fits = |plan: &&Plan| {
             let about = plan.carrier().about();

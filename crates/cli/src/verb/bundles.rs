@@ -35,6 +35,7 @@ const STATES: flag::ExplainedWords<State> = &[
     ("arriving", State::Arriving, "Being received"),
     ("storing", State::Storing, "Being written to the store"),
     ("no-route", State::NoRoute, "No route to the destination"),
+    ("encrypted", State::Encrypted, "Encrypted, and every usable link is amateur radio"),
     ("links-down", State::LinksDown, "Every usable link is down"),
     ("no-contact", State::NoContact, "Waiting for the next contact"),
     ("better-hop", State::BetterHop, "Waiting for the preferred link, which is down"),

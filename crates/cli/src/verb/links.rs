@@ -1,7 +1,7 @@
 //! `longwire links`.
 
 use crate::failure::CommandResult;
-use crate::node_connection::{NodeOptions, bytes, seconds};
+use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
@@ -43,6 +43,16 @@ enum LinksAction {
         /// Name of the link
         name: String,
     },
+    /// Transmit nothing over a TNC until it is permitted again, or the node restarts; everything waits
+    Inhibit {
+        /// Name of the TNC
+        tnc: String,
+    },
+    /// Permit transmissions over a TNC
+    Permit {
+        /// Name of the TNC
+        tnc: String,
+    },
 }
 
 impl Links {
@@ -56,9 +66,22 @@ impl Links {
             Some(LinksAction::Cut { name }) => talk.done(Request::CutLink { name: name.clone() })?,
             Some(LinksAction::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
             Some(LinksAction::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
+            Some(LinksAction::Inhibit { tnc }) => {
+                talk.done(Request::Inhibit { name: tnc.clone() })?;
+                return self.show_tncs(&mut talk);
+            }
+            Some(LinksAction::Permit { tnc }) => {
+                talk.done(Request::Permit { name: tnc.clone() })?;
+                return self.show_tncs(&mut talk);
+            }
         }
         let links = talk.links()?;
         self.reach.show(&links, || words(&links))
+    }
+
+    fn show_tncs(&self, talk: &mut NodeConversation) -> CommandResult {
+        let tncs_now = talk.status()?.tncs;
+        self.reach.show(&tncs_now, || tncs(&tncs_now))
     }
 }
 
@@ -128,6 +151,13 @@ pub(super) fn tncs(tncs: &[Tnc]) -> String {
     let mut out = String::new();
     for tnc in tncs {
         let state = match (tnc.up, &tnc.why_down) {
+            (true, _) if tnc.inhibited => {
+                let held = match tnc.frames_waiting {
+                    0 => String::new(),
+                    held => format!(" except for {held} frames that the TNC holds and may still transmit"),
+                };
+                format!("up; transmission is inhibited, everything waits{held}")
+            }
             (true, _) => "up".to_owned(),
             (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {

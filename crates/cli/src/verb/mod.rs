@@ -6,6 +6,7 @@ mod clock;
 mod compare;
 mod demo;
 mod emulate;
+mod heard;
 mod init;
 mod key;
 mod links;
@@ -44,6 +45,7 @@ pub(crate) enum Verb {
     Bundles(bundles::Bundles),
     Store(store::Store),
     Links(links::Links),
+    Heard(heard::Heard),
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
     Key(key::Key),
@@ -69,6 +71,7 @@ impl Verb {
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
+            Verb::Heard(heard) => heard.run(),
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
             Verb::Key(key) => key.run(),

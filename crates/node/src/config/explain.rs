@@ -248,11 +248,15 @@ impl Config {
         if !self.listen.is_empty() {
             line(format!("TLS for incoming connections {}.", words(self.tcp_callers().tls)));
         }
-        for link in self.link.iter().filter(|link| link.medium() == Medium::Tcp) {
+        for link in self.link.iter().filter(|link| !link.medium().is_radio()) {
             let tls = self.plan(link).map_or(Tls::Off, |plan| plan.carrier().tls(&plan));
             if link.amateur {
-                line(format!("Link `{}` is amateur radio: TLS is never used.", link.name));
-            } else {
+                line(format!(
+                    "Link `{}` is amateur radio: TLS is never used, also when the peer connects from that address, and encrypted \
+                     bundles take another link or wait.",
+                    link.name
+                ));
+            } else if link.medium() == Medium::Tcp {
                 line(format!("TLS on link `{}` {}.", link.name, words(tls)));
             }
         }

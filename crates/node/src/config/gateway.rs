@@ -50,6 +50,9 @@ settings! {
         /// Far side: passes on datagrams that contain bit errors. The link must deliver them as well (`deliver-damaged` in
         /// `[link.aerotp]`), and only `unreliable-datagram` does. Default: false, they are dropped.
         pub damaged: bool,
+        /// The programs do not encrypt. Over links on amateur radio bands (`amateur`), where encryption is not allowed, a gateway
+        /// needs this statement of its operator, because the node cannot tell by the bytes. Default: false.
+        pub plain: bool,
         /// Maximum concurrent connections, or with UDP senders; further ones are refused. Default 256.
         pub connections_max: usize = 256,
         /// Time without data in either direction after which a connection is reset, or the port of a sender forgotten. Default 124 min
@@ -245,6 +248,7 @@ impl Config {
     }
 
     pub(super) fn check_gateways(&self) -> Result<(), Error> {
+        self.check_plain_gateways()?;
         for (at, gateway) in self.gateway.iter().enumerate() {
             gateway.check(&self.link)?;
             if gateway.takes_custody() && self.storage.kind == StorageKind::Memory {
@@ -265,6 +269,34 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the bytes of programs go over an amateur radio band only if the operator says that they are plain.
+    ///
+    /// # Errors
+    /// Fails with the first gateway that may use such a link without saying so.
+    pub(crate) fn check_plain_gateways(&self) -> Result<(), Error> {
+        self.gateway.iter().try_for_each(|gateway| self.check_plain(gateway))
+    }
+
+    fn check_plain(&self, gateway: &GatewaySettings) -> Result<(), Error> {
+        let leads = |link: &&LinkSettings| match gateway.side() {
+            // Bundles may take any link.
+            Some(GatewaySide::Near(_)) if gateway.takes_custody() => true,
+            Some(GatewaySide::Near(_)) => link.name == gateway.link,
+            // It answers over any link that carries flows.
+            _ => link.kind == FLOW_KIND,
+        };
+        let Some(link) = self.link.iter().filter(leads).find(|link| !gateway.plain && self.is_amateur(link))
+        else {
+            return Ok(());
+        };
+        let what = format!(
+            "gateway `{}`: link `{}` is amateur radio, where encryption is not allowed",
+            gateway.name(),
+            link.name
+        );
+        Err(Error::new(what).hint("if the programs never encrypt, say so with `plain = true`"))
     }
 
     /// Describes the gateways for an operator.

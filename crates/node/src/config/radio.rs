@@ -2,7 +2,9 @@
 
 use super::tnc_address::{LineAddress, TncAddress};
 use super::{Config, LinkSettings};
-use longwire_proto::ax25::{self, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version};
+use longwire_proto::ax25::{
+    self, Announcement, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
+};
 use longwire_proto::controller::{self, ChannelParameters};
 use longwire_proto::setting::Settings;
 use longwire_proto::{agwpe, kiss, settings};
@@ -36,6 +38,9 @@ settings! {
         /// Callsign of this station, with its SSID if it has one: `EI7IG-3`. Each station on a channel needs its own. AX.25
         /// 3.12.2.
         pub callsign: String,
+        /// The radio uses an amateur radio band, where encryption is not allowed: encrypted bundles are not sent over the TNC,
+        /// whoever has made them. Default: true. Licensed services of other kinds may set it to false.
+        pub amateur: bool = true,
         /// Accepts incoming connections. Default: true.
         pub answer: bool = true,
         /// Repeats frames that name this station as a digipeater. Default: false. AX.25 3.12.4.
@@ -51,6 +56,23 @@ settings! {
         pub air_time_max: Option<Duration>,
         /// Window of `air-time-max`. Default 10 min.
         pub air_time_window: Duration = Duration::from_secs(600),
+        /// Maximum share of any `duty-cycle-window` in which the station transmits, from 0 to 1, such as 0.5 for half of the time,
+        /// which many transmitters need to cool down; in addition to `air-time-max`. Default: none.
+        pub duty_cycle_max: Option<f64>,
+        /// Window of `duty-cycle-max`. Default 1 min.
+        pub duty_cycle_window: Duration = Duration::from_secs(60),
+        /// Transmits nothing after the start until `longwire links permit` allows it; everything waits. Default: false.
+        pub inhibit: bool,
+        /// Text that identifies the station, which should contain its callsign: sent to `ID` in a UI frame at most
+        /// `identification-interval` after a transmission, and when the last link has ended. Default: none, because every frame of
+        /// AX.25 contains the callsign of its station.
+        pub identification: Option<String>,
+        /// Maximum time from a transmission to the next identification. Default 10 min, the limit in many countries.
+        pub identification_interval: Duration = Duration::from_secs(600),
+        /// Text sent to `BEACON` in a UI frame every `beacon-interval`, the first within a minute of the start. Default: none.
+        pub beacon: Option<String>,
+        /// Interval of beacons. Default 30 min.
+        pub beacon_interval: Duration = Duration::from_secs(1800),
         /// Maximum frames that the TNC holds at a time. Default 64.
         pub burst_frames_max: u32 = controller::Config::default().burst_frames_max,
         /// Delay between the loss of the line and the first attempt to reconnect; doubled after each attempt. Default 1 s.
@@ -144,6 +166,11 @@ impl TncSettings {
             transmission_max: self.transmission_max,
             air_time_max: self.air_time_max,
             air_time_window: self.air_time_window,
+            duty_cycle_max: self.duty_cycle_max,
+            duty_cycle_window: self.duty_cycle_window,
+            inhibited: self.inhibit,
+            identification: announcement(&self.identification, self.identification_interval),
+            beacon: announcement(&self.beacon, self.beacon_interval),
             ..ax25::Config::new(self.own()?)
         })
     }
@@ -163,7 +190,27 @@ impl TncSettings {
         if self.serial_rate_bps == 0 {
             return wrong("`serial-rate-bps` is 0", "9600 is usual");
         }
-        let longest = radio_longest(&self.radio(), &self.ax25);
+        self.check_announcements()?;
+        let identification = self.identification.as_ref().map_or(Duration::ZERO, |text| {
+            let radio = self.radio();
+            radio.tx_delay + radio.tx_tail + radio.air_time(1, 16 + text.len() as u64)
+        });
+        let longest = radio_longest(&self.radio(), &self.ax25) + identification;
+        let share = self.duty_cycle_max;
+        if share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return wrong("`duty-cycle-max` must be greater than 0 and at most 1", "0.5 is half of the time");
+        }
+        if share.is_some_and(|share| self.duty_cycle_window.mul_f64(share) < longest) {
+            return wrong(
+                "`duty-cycle-max` of `duty-cycle-window` is shorter than the longest frame",
+                &format!(
+                    "a frame of {} bytes takes {} with key-up{}; lengthen `duty-cycle-window`",
+                    self.ax25.information_bytes_max,
+                    short(longest),
+                    if identification.is_zero() { "" } else { " and an identification" },
+                ),
+            );
+        }
         if self.air_time_max.is_some_and(|max| max < longest || max > self.air_time_window) {
             return wrong(
                 "`air-time-max` must be long enough for the longest frame and not longer than `air-time-window`",
@@ -178,6 +225,51 @@ impl TncSettings {
         }
         if self.transmission_max.is_zero() {
             return wrong("`transmission-max` is zero", "60 s is usual");
+        }
+        Ok(())
+    }
+}
+
+/// Maximum length of an identification or a beacon, bytes: the default for information fields in AX.25 6.7.2.3.
+const ANNOUNCEMENT_BYTES_MAX: usize = 256;
+/// Minimum interval of identifications and beacons.
+const ANNOUNCEMENT_INTERVAL_MIN: Duration = Duration::from_secs(30);
+
+fn announcement(text: &Option<String>, interval: Duration) -> Option<Announcement> {
+    text.as_ref().map(|text| Announcement { text: text.clone().into(), interval })
+}
+
+impl TncSettings {
+    /// Checks the texts that the station sends by itself, and their intervals.
+    fn check_announcements(&self) -> Result<(), Error> {
+        for (key, text, interval) in [
+            ("identification", &self.identification, self.identification_interval),
+            ("beacon", &self.beacon, self.beacon_interval),
+        ] {
+            let wrong =
+                |what: &str, hint: &str| Err(Error::new(format!("TNC `{}`: {what}", self.name)).hint(hint));
+            let Some(text) = text else { continue };
+            if text.is_empty() || text.len() > ANNOUNCEMENT_BYTES_MAX {
+                return wrong(
+                    &format!(
+                        "`{key}` has {} bytes; it must have from 1 to {ANNOUNCEMENT_BYTES_MAX}",
+                        text.len()
+                    ),
+                    "a short text saves air time; remove it to send none",
+                );
+            }
+            if text.chars().any(char::is_control) {
+                return wrong(
+                    &format!("`{key}` contains a control character"),
+                    "use printable characters only",
+                );
+            }
+            if interval < ANNOUNCEMENT_INTERVAL_MIN {
+                return wrong(
+                    &format!("`{key}-interval` is {}", short(interval)),
+                    "10 min is usual; the minimum is 30 s",
+                );
+            }
         }
         Ok(())
     }
@@ -223,6 +315,10 @@ impl Config {
     pub(super) fn explain_radio(&self, line: &mut impl FnMut(String)) {
         for tnc in &self.tnc {
             tnc.explain(line);
+            line(match self.is_amateur_tnc(tnc) {
+                true => "Amateur radio: encrypted bundles are never sent over this TNC; they take another link or wait.".to_owned(),
+                false => "Not amateur radio: encrypted bundles may be sent over this TNC.".to_owned(),
+            });
         }
         for link in self.link.iter().filter(|link| link.medium().is_radio()) {
             self.explain_link(link, line);
@@ -274,6 +370,25 @@ impl TncSettings {
                 short(self.transmission_max)
             ),
         });
+        if let Some(share) = self.duty_cycle_max {
+            let window = short(self.duty_cycle_window);
+            line(format!(
+                "Duty cycle: transmits at most {:.0} % of any {window}; further frames wait.",
+                share * 100.0
+            ));
+        }
+        if self.inhibit {
+            line(format!("Transmits nothing until `longwire links permit {}` allows it.", self.name));
+        }
+        if let Some(text) = &self.identification {
+            line(format!(
+                "Identification: \"{text}\" at most {} after a transmission, and when the last link has ended.",
+                short(self.identification_interval)
+            ));
+        }
+        if let Some(text) = &self.beacon {
+            line(format!("Beacon: \"{text}\" every {}.", short(self.beacon_interval)));
+        }
         line(match self.answer {
             true => "Accepts AX.25 connections with either convergence layer.".to_owned(),
             false => "Accepts no AX.25 connections.".to_owned(),
@@ -312,7 +427,7 @@ impl Config {
         let found = self.tnc.iter().position(|tnc| tnc.name == link.tnc);
         let Some(at) = found else { return Err(self.no_tnc(link)) };
         let tnc = &self.tnc[at];
-        let station = callsign(&format!("{place}: `callsign`"), &link.callsign)?;
+        let station = real(&format!("{place}: `callsign`"), &link.callsign)?;
         if callsign("", &tnc.callsign).is_ok_and(|own| own == station) {
             return Err(Error::new(format!("{place}: {station} is the callsign of this station"))
                 .hint("each station on a channel needs its own callsign or SSID"));
@@ -321,7 +436,7 @@ impl Config {
             return Err(Error::new(format!("{place}: `path` has {} digipeaters", link.path.len()))
                 .hint("a frame can name at most eight (AX.25 3.12.5)"));
         }
-        let path = link.path.iter().map(|hop| callsign(&format!("{place}: `path`"), hop));
+        let path = link.path.iter().map(|hop| real(&format!("{place}: `path`"), hop));
         let path = path.collect::<Result<Vec<Callsign>, Error>>()?;
         let is_connected = link.medium() != Medium::Ui;
         let link = toml_text::changed(&tnc.ax25, &link.ax25);
@@ -348,6 +463,16 @@ impl Config {
             ))
             .hint("use a different callsign for each group of a TNC")),
         }
+    }
+
+    /// Returns the TNC of a link.
+    pub(super) fn tnc_of(&self, link: &LinkSettings) -> Option<&TncSettings> {
+        self.tnc.iter().find(|tnc| tnc.name == link.tnc)
+    }
+
+    /// Returns true if what is sent over this TNC is amateur radio: by its own setting, or that of a link over it.
+    pub(crate) fn is_amateur_tnc(&self, tnc: &TncSettings) -> bool {
+        tnc.amateur || self.link.iter().any(|link| link.amateur && link.tnc == tnc.name)
     }
 
     fn no_tnc(&self, link: &LinkSettings) -> Error {
@@ -397,6 +522,18 @@ fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
     const HEADER_BYTES: u64 = 17;
     let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
     radio.tx_delay + radio.tx_tail + frame
+}
+
+/// Reads the callsign of another station, which must not be a placeholder: it goes on the air.
+fn real(place: &str, text: &str) -> Result<Callsign, Error> {
+    let read = callsign(place, text)?;
+    match read.is_placeholder() {
+        true => {
+            Err(Error::new(format!("{place}: replace the example callsign {read} with that of the station"))
+                .hint("every frame to the station contains it"))
+        }
+        false => Ok(read),
+    }
 }
 
 fn callsign(place: &str, text: &str) -> Result<Callsign, Error> {

@@ -4,7 +4,8 @@ use super::Config;
 use longwire_settings::toml_text;
 
 /// Settings that a running node applies on reload, beside those of the convergence layers.
-const TAKEN_OVER: [&str; 7] = ["link", "route", "contact", "peer", "peers", "security", "tls"];
+const TAKEN_OVER: [&str; 8] =
+    ["amateur-networks", "link", "route", "contact", "peer", "peers", "security", "tls"];
 
 impl Config {
     /// Returns the configuration keys whose values in `new` differ and apply only after a restart.

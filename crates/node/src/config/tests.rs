@@ -692,7 +692,7 @@ fn a_placeholder_is_no_callsign() {
             "node = 'dtn://a/'\n[[tnc]]\nname = 'uhf'\naddress = '127.0.0.1:8001'\ncallsign = '{callsign}'\n"
         )
     };
-    for callsign in ["N0CALL", "n0call-1", "N0CALL-15", "NOCALL"] {
+    for callsign in ["N0CALL", "n0call-1", "N0CALL-15", "NOCALL", "MYCALL-3"] {
         let said = parse(&text(callsign)).expect_err(callsign).to_string();
         assert!(said.contains("TNC `uhf`: `callsign`: ") && said.contains("use your callsign"), "{said}");
     }

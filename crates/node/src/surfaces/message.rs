@@ -213,6 +213,18 @@ pub enum Request {
         /// Name of the link.
         name: String,
     },
+    /// Inhibits transmissions over a TNC until they are permitted again, or the node restarts.
+    Inhibit {
+        /// Name of the TNC.
+        name: String,
+    },
+    /// Permits transmissions over a TNC.
+    Permit {
+        /// Name of the TNC.
+        name: String,
+    },
+    /// Lists the stations that TNCs have heard.
+    Heard,
     /// Lists the latest transmissions on the channels of the TNCs.
     Transmissions,
     /// Lists all static routes.
@@ -364,6 +376,11 @@ pub enum Reply {
     Keys {
         /// Own fingerprint, and keys of other nodes.
         keys: view::Keys,
+    },
+    /// Stations that TNCs have heard.
+    Heard {
+        /// Stations, those heard last first.
+        stations: Vec<view::HeardStation>,
     },
     /// All static routes.
     Routes {

@@ -107,6 +107,10 @@ operations! {
     OPEN_LINK (OpenLink "open-link") Change Long (Post "/links/{name}/heal" "heal_link") "Opens a link that was closed";
     REMOVE_LINK (RemoveLink "remove-link") Change Long (Delete "/links/{name}" "remove_link")
         "Removes a link and the routes over it until the node restarts";
+    INHIBIT (Inhibit "inhibit") Change Long (Post "/tncs/{name}/inhibit" "inhibit")
+        "Inhibits transmissions over a TNC until they are permitted, or the node restarts; everything waits";
+    PERMIT (Permit "permit") Change Long (Post "/tncs/{name}/permit" "permit") "Permits transmissions over a TNC";
+    HEARD (Heard "heard") Question Long (Get "/heard" "heard") "Stations that the TNCs have heard, those heard last first";
     ROUTES (Routes "routes") Question Long (Get "/routes" "routes") "All static routes";
     ADD_ROUTE (AddRoute "add-route") Change Long (Post "/routes" "add_route")
         "Adds a route, or changes its cost, until the node restarts";

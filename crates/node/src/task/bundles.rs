@@ -118,6 +118,9 @@ impl Task {
                     (State::NoRoute, format!("{words}{}", self.links_that_might_lead_there()))
                 }
             },
+            RetentionReason::Encrypted { link } => {
+                (State::Encrypted, format!("encrypted; link {} is amateur radio", names(&[*link])))
+            }
             RetentionReason::LinksDown(ids) => {
                 (State::LinksDown, format!("every usable link is down: {}", names(ids)))
             }

@@ -85,8 +85,15 @@ impl Task {
     /// Applies the links and routes of a configuration; other settings take effect after a restart.
     pub(super) fn apply(&mut self, now: Instant, new: Config) -> Reply {
         // Lines to TNCs are opened at startup only, and sessions have the node ID of the agent, which stays.
-        let Config { node, tnc, .. } = self.configuration.config.clone();
+        let Config { node, tnc, gateway, .. } = self.configuration.config.clone();
         let new = Config { node, tnc, ..new };
+        // Gateways stay those of the start, too.
+        let running = Config { gateway, ..new.clone() };
+        if let Err(Error { what, .. }) = running.check_plain_gateways() {
+            let hint =
+                "the gateways of the start are still in use; restart the node to use those of the file";
+            return Reply::Error { what, hint: Some(hint.to_owned()) };
+        }
         if let Err(Error { what, hint }) = new.check() {
             let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
             return Reply::Error { what, hint };
@@ -129,6 +136,7 @@ impl Task {
             link: new.link.clone(),
             route: new.route.clone(),
             contact: new.contact,
+            amateur_networks: new.amateur_networks,
             peer: new.peer,
             tls: new.tls,
             security: new.security,

@@ -94,7 +94,7 @@ impl Task {
         let indication = match event {
             PumpEvent::Connected { at } => {
                 if let Some(at) = at {
-                    self.engines.neighbours_mut().identities.set_address(link, at);
+                    self.engines.neighbours_mut().set_address(link, at);
                 }
                 StreamIndication::Connected
             }
@@ -161,7 +161,7 @@ impl Task {
         if self.connections.pumps.close(PumpKey::Link(link)) {
             self.connections.certificates.remove(&link);
             self.link_states.callers.leave(link);
-            self.engines.neighbours_mut().identities.forget(link);
+            self.engines.neighbours_mut().forget_address(link);
         }
     }
 
@@ -175,14 +175,19 @@ impl Task {
         }
         let link = self.engines.neighbours_mut().links.caller_ids.next();
         if let Ok(address) = address.parse::<SocketAddr>() {
-            self.engines.neighbours_mut().identities.set_address(link, address.ip());
+            self.engines.neighbours_mut().set_address(link, address.ip());
         }
         self.link_states.callers.enter(now, link, &address);
         self.connections.open(link, address, Source::Stream(wire), &self.configuration.config.stream);
     }
 
-    /// Ends a connection at once to free its place.
-    fn end(&mut self, now: Instant, link: LinkId) {
+    /// True if TLS is in use on a link's connection.
+    pub(super) fn uses_tls(&self, link: LinkId) -> bool {
+        self.connections.certificates.contains_key(&link)
+    }
+
+    /// Ends a connection at once.
+    pub(super) fn end(&mut self, now: Instant, link: LinkId) {
         self.forget(link);
         self.stream_rises(now, link, StreamIndication::Closed(CloseReason::Limit));
     }

@@ -15,10 +15,10 @@ impl Task {
         let comes_or_goes = matches!(said.event, SocketEvent::Joined { .. } | SocketEvent::Left(_));
         let heard = self.connections.sockets.hear(said);
         if comes_or_goes {
-            let identities = &mut self.engines.neighbours_mut().identities;
+            let neighbours = self.engines.neighbours_mut();
             match self.connections.sockets.at(link) {
-                Some(at) => identities.set_address(link, at.ip()),
-                None => identities.forget(link),
+                Some(at) => neighbours.set_address(link, at.ip()),
+                None => neighbours.forget_address(link),
             }
         }
         for (link, indication) in heard {
@@ -36,7 +36,7 @@ impl Task {
     pub(super) fn datagrams_request(&mut self, now: Instant, link: LinkId, request: DatagramsRequest) {
         let joins = matches!(request, DatagramsRequest::Join { .. });
         if matches!(request, DatagramsRequest::Leave) {
-            self.engines.neighbours_mut().identities.forget(link);
+            self.engines.neighbours_mut().forget_address(link);
         }
         let links = &self.engines.neighbours().links;
         let destination = || {

@@ -35,6 +35,15 @@ pub(crate) struct LinkStates {
 }
 
 impl Task {
+    /// Ends the connections that are encrypted on amateur radio bands.
+    pub(super) fn end_encrypted_amateurs(&mut self, now: Instant) {
+        for link in std::mem::take(&mut self.engines.neighbours_mut().cut) {
+            if self.uses_tls(link) {
+                self.end(now, link);
+            }
+        }
+    }
+
     pub(super) fn see_refused(&mut self, now: Instant) {
         for RefusedCaller { link, claim, refusal } in
             std::mem::take(&mut self.engines.neighbours_mut().refused)

@@ -3,6 +3,7 @@
 use super::{EngineParts as _, Task};
 use crate::config::{Config, LinkSettings, RouteSettings};
 use crate::surfaces::message::{Reply, Request};
+use crate::tower::radio::TncId;
 use crate::view;
 use longwire_proto::ax25::Callsign;
 use longwire_proto::service::{LinkId, ManagementRequest};
@@ -26,6 +27,12 @@ impl Task {
                 self.with_link(now, &name, |link| ManagementRequest::OpenLink { link })
             }
             Request::RemoveLink { name } => self.remove_link(now, &name),
+            Request::Heard => {
+                let radios = &self.engines.neighbours().radios;
+                Reply::Heard { stations: radios.heard_views(now, &self.configuration.config.tnc) }
+            }
+            Request::Inhibit { name } => self.inhibit(&name, true),
+            Request::Permit { name } => self.inhibit(&name, false),
             Request::Watch => {
                 self.watch(now);
                 Reply::Done
@@ -79,6 +86,26 @@ impl Task {
             }
             None => no_link(&self.configuration.config, name),
         }
+    }
+
+    /// Inhibits or permits the transmissions of a TNC.
+    fn inhibit(&mut self, name: &str, inhibited: bool) -> Reply {
+        let tncs = &self.configuration.config.tnc;
+        let Some(at) = tncs.iter().position(|tnc| tnc.name == name) else {
+            let names = tncs.iter().map(|tnc| tnc.name.as_str());
+            let hint = did_you_mean(name, names, "`longwire status` lists the TNCs of the node");
+            return Reply::error(format!("no such TNC: `{name}`"), Some(&hint));
+        };
+        self.engines.neighbours_mut().radios.inhibit(TncId(at), inhibited);
+        let word = if inhibited { "inhibited" } else { "permitted" };
+        let held = match self.engines.neighbours().radios.controller(TncId(at)).held() {
+            held if inhibited && held > 0 => {
+                format!("; the TNC holds {held} frames, which it may still transmit")
+            }
+            _ => String::new(),
+        };
+        tracing::info!("TNC `{name}`: transmission is {word}{held}");
+        Reply::Done
     }
 
     fn caller_named(&self, name: &str) -> Option<LinkId> {

@@ -328,6 +328,7 @@ impl Task {
         }
         self.see_refused(now);
         self.keep_new_keys(now);
+        self.end_encrypted_amateurs(now);
         self.store.driver.flush();
         self.connections.receive_budget.set_store(self.store.driver.waiting_bytes());
     }

@@ -149,6 +149,12 @@ impl Identities {
         self.changed = true;
     }
 
+    /// Returns the callers whose address is known, with it.
+    pub(crate) fn caller_addresses(&self) -> impl Iterator<Item = (LinkId, IpAddr)> {
+        let callers = self.addresses.iter().filter(|(link, _)| link.is_incoming());
+        callers.map(|(link, address)| (*link, *address))
+    }
+
     /// Decides whether to accept a caller.
     pub(crate) fn judge(&self, link: LinkId, claim: CallerIdentity<'_>) -> Result<(), CallerRefusal> {
         let node = claim.node_id.and_then(parse_node);

@@ -17,6 +17,8 @@ pub(crate) struct KnownLink {
     pub(crate) policy: CertificatePolicy,
     /// Radio neighbour of a link over a TNC.
     pub(crate) neighbour: Option<RadioNeighbour>,
+    /// True on an amateur radio band.
+    pub(crate) is_amateur: bool,
 }
 
 /// Names of removed links that are kept.
@@ -78,9 +80,22 @@ impl LinkTable {
                 plan: config.plan(link)?,
                 policy: config.policy(link)?,
                 neighbour: config.neighbour(link)?,
+                is_amateur: config.is_amateur(link),
             },
         );
         Ok(id)
+    }
+
+    /// Takes over which links are amateur radio. Returns those that have become so: a link over the same TNC is.
+    pub(crate) fn set_amateur(&mut self, config: &Config) -> Vec<LinkId> {
+        let mut changed = Vec::new();
+        for (id, known) in &mut self.known {
+            let is_amateur = config.is_amateur(&known.link);
+            if !core::mem::replace(&mut known.is_amateur, is_amateur) && is_amateur {
+                changed.push(*id);
+            }
+        }
+        changed
     }
 
     pub(crate) fn remove(&mut self, id: LinkId) {
@@ -136,6 +151,7 @@ pub(crate) fn special(config: &Config, id: LinkId, link: &LinkSettings) -> LinkC
         open_in_contacts: config.is_planned(link),
         accept: link.accept.clone(),
         emit: link.emit.clone(),
+        amateur: config.is_amateur(link),
         ..LinkConfig::default()
     }
 }

@@ -1,9 +1,11 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
-use crate::config::{Config, LinkSettings};
+use crate::config::{Config, IpNetwork, LinkSettings};
 use crate::tower::identities::{CallerRefusal, Identities, IdentityChange};
 use crate::tower::links::{KnownLink, LinkTable};
 use crate::tower::radio::{LineId, Radios};
+use longwire_proto::bp::Eid;
+use longwire_proto::bp::agent::parse_node;
 use longwire_proto::engine::{Engine, Indication, Request};
 use longwire_proto::joint::earlier;
 use longwire_proto::observe::{Counts, Part, counts};
@@ -14,7 +16,8 @@ use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
 use longwire_towers::carriers::Tcpcl;
 use longwire_towers::{About, Carrier as _, Media, Plan, neighbours};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 
 /// A caller whose session was refused.
 #[derive(Clone, Debug)]
@@ -23,6 +26,78 @@ pub(crate) struct RefusedCaller {
     /// Node ID that it claims.
     pub(crate) claim: Option<String>,
     pub(crate) refusal: CallerRefusal,
+}
+
+/// Maximum number of addresses that are remembered for a name; the lowest goes.
+const FOUND_MAX: usize = 16;
+
+/// Addresses of links on amateur radio bands: a peer that connects from one of them gets no TLS and no encrypted bundles.
+#[derive(Debug)]
+struct AmateurAddresses {
+    /// Addresses in the configuration.
+    configured: BTreeSet<IpAddr>,
+    /// Networks in the configuration.
+    networks: Vec<IpNetwork>,
+    /// Names of links to hosts, and the node IDs at their other ends.
+    named: BTreeMap<String, Eid>,
+    /// Addresses to which these names have led, by link, and the name of the link.
+    found: BTreeMap<LinkId, (String, BTreeSet<IpAddr>)>,
+    /// Sessions of TCPCL with peers at these addresses.
+    plan: Option<Plan>,
+    /// Callers from these addresses.
+    callers: BTreeSet<LinkId>,
+}
+
+impl AmateurAddresses {
+    fn new(config: &Config) -> Self {
+        let amateur = config.link.iter().filter(|link| config.is_amateur(link));
+        let literal = |link: &LinkSettings| {
+            let (host, _) = link.address.rsplit_once(':')?;
+            host.trim_matches(['[', ']']).parse::<IpAddr>().ok()
+        };
+        let configured = amateur.filter_map(literal).map(|address| address.to_canonical()).collect();
+        let by_name = config
+            .link
+            .iter()
+            .filter(|link| config.is_amateur(link) && !link.medium().is_radio() && literal(link).is_none());
+        let named = by_name
+            .filter_map(|link| Some((link.name.clone(), link.peer.as_deref().and_then(parse_node)?)))
+            .collect();
+        // The networks were checked with the rest of the configuration.
+        let networks = config.amateur_networks.iter().filter_map(|text| text.parse().ok()).collect();
+        let plan = config.amateur_callers().ok();
+        AmateurAddresses {
+            configured,
+            networks,
+            named,
+            found: BTreeMap::new(),
+            plan,
+            callers: BTreeSet::new(),
+        }
+    }
+
+    /// True if a caller with this node ID may be the peer of a link whose host name has led nowhere yet.
+    fn may_be(&self, node: &Eid) -> bool {
+        self.named
+            .iter()
+            .any(|(name, peer)| peer == node && !self.found.values().any(|(found, _)| found == name))
+    }
+
+    /// Notes an address to which the name of a link has led; returns false if it was known.
+    fn find(&mut self, link: LinkId, name: &str, address: IpAddr) -> bool {
+        let (_, addresses) = self.found.entry(link).or_insert_with(|| (name.to_owned(), BTreeSet::new()));
+        if addresses.len() >= FOUND_MAX {
+            addresses.pop_first();
+        }
+        addresses.insert(address.to_canonical())
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.configured.contains(&address)
+            || self.networks.iter().any(|network| network.contains(address))
+            || self.found.values().any(|(_, found)| found.contains(&address))
+    }
 }
 
 /// Sessions of a node by the network of their link.
@@ -36,8 +111,12 @@ pub(crate) struct Neighbours {
     pub(crate) radios: Radios,
     /// Node IDs of the sessions over TCP and UDP.
     pub(crate) identities: Identities,
+    /// Addresses of links on amateur radio bands.
+    amateur: AmateurAddresses,
     /// Refused callers, which the task collects in each pass.
     pub(crate) refused: Vec<RefusedCaller>,
+    /// Connections on amateur radio bands that must end at once if they use TLS, which the task knows and does in each pass.
+    pub(crate) cut: Vec<LinkId>,
     /// Next indications for the agent.
     up: VecDeque<(LinkId, BundlesIndication)>,
     /// Next requests to sessions.
@@ -60,7 +139,9 @@ impl Neighbours {
             internet,
             radios,
             identities: Identities::new(config),
+            amateur: AmateurAddresses::new(config),
             refused: Vec::new(),
+            cut: Vec::new(),
             up: VecDeque::new(),
             down: VecDeque::new(),
         };
@@ -100,6 +181,41 @@ impl Neighbours {
         self.radios.remove(id);
         self.internet.unset(id);
         self.links.remove(id);
+        self.amateur.found.remove(&id);
+    }
+
+    /// Sets the address of the other end of a connection or a socket, before the first message of a caller.
+    pub(crate) fn set_address(&mut self, link: LinkId, address: IpAddr) {
+        self.identities.set_address(link, address);
+        if let Some(known) = self.links.get(link).filter(|known| known.is_amateur) {
+            if self.amateur.find(link, &known.link.name, address) {
+                self.end_other_amateurs();
+            }
+        } else if link.is_incoming() && self.amateur.contains(address) {
+            // Without a plan, the section of TCPCL is invalid, and the configuration was refused.
+            let Some(plan) = self.amateur.plan.clone() else { return };
+            self.internet.set(link, plan);
+            self.amateur.callers.insert(link);
+        }
+    }
+
+    /// Forgets the address of a connection that has ended.
+    pub(crate) fn forget_address(&mut self, link: LinkId) {
+        self.identities.forget(link);
+        if self.amateur.callers.remove(&link) {
+            self.internet.unset(link);
+        }
+    }
+
+    /// Marks the callers whose addresses have become those of links on amateur radio bands, and ends those that use TLS.
+    fn end_other_amateurs(&mut self) {
+        let callers = self.identities.caller_addresses();
+        let others = callers
+            .filter(|(link, address)| self.amateur.contains(*address) && !self.amateur.callers.contains(link))
+            .map(|(link, _)| link);
+        let others: Vec<LinkId> = others.collect();
+        self.up.extend(others.iter().map(|link| (*link, BundlesIndication::Amateur)));
+        self.cut.extend(others);
     }
 
     /// Takes over the settings for callers from a reloaded configuration.
@@ -108,6 +224,14 @@ impl Neighbours {
         if let Ok(plans) = config.all_callers() {
             self.answer(&plans);
         }
+        let AmateurAddresses { configured, networks, named, plan, .. } = AmateurAddresses::new(config);
+        let amateur = &mut self.amateur;
+        (amateur.configured, amateur.networks, amateur.named, amateur.plan) =
+            (configured, networks, named, plan);
+        self.end_other_amateurs();
+        let mut changed = self.links.set_amateur(config);
+        changed.extend(self.radios.set_amateur(config));
+        self.up.extend(changed.into_iter().map(|link| (link, BundlesIndication::Amateur)));
     }
 
     /// Sums of the counters of all sessions of TCPCL over TCP, including closed ones; zeros if there were none.
@@ -159,6 +283,22 @@ impl Neighbours {
 
     /// Assigns node IDs to sessions as they come up and go down.
     fn rises(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
+        if let BundlesIndication::Up { peer, .. } = &said
+            && link.is_incoming()
+        {
+            let node = peer.as_deref().and_then(parse_node);
+            let by_address = self.amateur.callers.contains(&link);
+            if by_address || node.is_some_and(|node| self.amateur.may_be(&node)) {
+                self.up.push_back((link, BundlesIndication::Amateur));
+                self.cut.push(link);
+            }
+        }
+        let (link, said) = self.named(link, said);
+        self.up.push_back((link, said));
+        self.up.pop_front().expect("it was just put there")
+    }
+
+    fn named(&mut self, link: LinkId, said: BundlesIndication) -> (LinkId, BundlesIndication) {
         match said {
             BundlesIndication::Up { peer: Some(peer), interleave, transfer_bytes_max } => {
                 let proven = self.internet.shown(link).is_some_and(|session| session.flag("proven"));
@@ -166,8 +306,7 @@ impl Neighbours {
                 let (named, changes) = self.identities.up(link, &peer, proven, acknowledges);
                 changes.into_iter().for_each(|change| self.change(change));
                 let peer = Some(peer).filter(|_| named);
-                self.up.push_back((link, BundlesIndication::Up { peer, interleave, transfer_bytes_max }));
-                self.up.pop_front().expect("it was just put there")
+                (link, BundlesIndication::Up { peer, interleave, transfer_bytes_max })
             }
             BundlesIndication::Down { .. } => {
                 self.identities.down(link).into_iter().for_each(|change| self.change(change));
@@ -246,3 +385,6 @@ impl Engine for Neighbours {
         earlier(self.internet.poll_timeout(), self.radios.poll_timeout())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,12 +84,12 @@ impl Air {
         self.places[at]
     }
 
-    /// Connects another program at this TNC, once the program of the other station is connected to its own.
+    /// Connects another program at this TNC, once the program of another station is connected to its own.
     pub(crate) fn guest(&self, at: usize) -> Guest {
         let mut state = self.shared.0.lock().unwrap();
-        while state.lines[1 - at].is_none() {
+        while (0..state.lines.len()).all(|other| other == at || state.lines[other].is_none()) {
             let (more, waited) = self.shared.1.wait_timeout(state, super::DEADLINE).unwrap();
-            assert!(!waited.timed_out(), "no program comes to TNC {}", 1 - at);
+            assert!(!waited.timed_out(), "no program comes to a TNC");
             state = more;
         }
         drop(state);

@@ -39,8 +39,10 @@ pub struct Callsign {
 impl Callsign {
     /// Destination of identification frames.
     pub(super) const IDENTIFICATION: Callsign = Callsign { letters: *b"ID    ", ssid: 0 };
+    /// Destination of beacons.
+    pub(super) const BEACON: Callsign = Callsign { letters: *b"BEACON", ssid: 0 };
     /// Placeholders for a callsign in manuals and examples.
-    const PLACEHOLDERS: [[u8; LETTERS]; 2] = [*b"N0CALL", *b"NOCALL"];
+    const PLACEHOLDERS: [[u8; LETTERS]; 3] = [*b"N0CALL", *b"NOCALL", *b"MYCALL"];
 
     /// Returns true for a placeholder instead of a real callsign.
     pub fn is_placeholder(&self) -> bool {

@@ -4,6 +4,8 @@
 //! the limit waits until enough of the earlier ones are a window ago. A controller that holds frames back for a busy
 //! channel sends them later than they are counted, by at most one burst.
 
+use super::config::Config;
+use crate::joint::earlier;
 use crate::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -22,6 +24,62 @@ pub struct AirTime {
     pub waits: u64,
     /// True while a frame waits because of the limit.
     pub waiting: bool,
+    /// True while a frame waits because of the duty cycle.
+    pub waiting_for_duty_cycle: bool,
+}
+
+/// Both limits of a station's time on the channel: that of an operator for a long window, and the duty cycle.
+#[derive(Debug)]
+pub(super) struct AirTimeLimits {
+    air_time: AirTimeBudget,
+    duty_cycle: AirTimeBudget,
+}
+
+impl AirTimeLimits {
+    pub(super) fn new(config: &Config) -> Self {
+        let window = config.duty_cycle_window;
+        let share = config.duty_cycle_max.map(|share| window.mul_f64(share.clamp(0.0, 1.0)));
+        AirTimeLimits {
+            air_time: AirTimeBudget::new(config.air_time_max, config.air_time_window),
+            duty_cycle: AirTimeBudget::new(share, window),
+        }
+    }
+
+    pub(super) fn used(&self) -> AirTime {
+        let (air_time, duty_cycle) = (self.air_time.used(), self.duty_cycle.used());
+        AirTime {
+            waits: air_time.waits + duty_cycle.waits,
+            waiting_for_duty_cycle: duty_cycle.waiting,
+            ..air_time
+        }
+    }
+
+    pub(super) fn spend(&mut self, now: Instant, time: Duration) {
+        self.air_time.spend(now, time);
+        self.duty_cycle.spend(now, time);
+    }
+
+    pub(super) fn affords(&mut self, now: Instant, time: Duration) -> bool {
+        self.air_time.affords(now, time) && self.duty_cycle.affords(now, time)
+    }
+
+    pub(super) fn left(&mut self, now: Instant) -> Duration {
+        self.air_time.left(now).min(self.duty_cycle.left(now))
+    }
+
+    pub(super) fn waits(&mut self, now: Instant, time: Duration) -> bool {
+        let air_time = self.air_time.waits(now, time);
+        self.duty_cycle.waits(now, time) || air_time
+    }
+
+    pub(super) fn pass(&mut self, now: Instant) {
+        self.air_time.pass(now);
+        self.duty_cycle.pass(now);
+    }
+
+    pub(super) fn until(&self) -> Option<Instant> {
+        earlier(self.air_time.until(), self.duty_cycle.until())
+    }
 }
 
 /// The budget of time on the channel, and its use.
@@ -56,7 +114,14 @@ impl AirTimeBudget {
     }
 
     pub(super) fn used(&self) -> AirTime {
-        AirTime { total: self.total, within: self.sum, waits: self.waits, waiting: self.until.is_some() }
+        let waiting = self.until.is_some();
+        AirTime {
+            total: self.total,
+            within: self.sum,
+            waits: self.waits,
+            waiting,
+            waiting_for_duty_cycle: false,
+        }
     }
 
     fn forget(&mut self, now: Instant) {

@@ -1,6 +1,7 @@
 //! Settings and counters of a station.
 
 use super::address::Callsign;
+use super::announcements::Announcement;
 use super::frame::{Modulo, pid};
 use super::xid::Recovery;
 use crate::service::LinkId;
@@ -206,6 +207,17 @@ pub struct Config {
     pub air_time_max: Option<Duration>,
     /// Window of `air_time_max`. Default 10 min.
     pub air_time_window: Duration,
+    /// Maximum share of any `duty_cycle_window` in which the station transmits, from 0 to 1, key-ups included; further
+    /// frames wait, but one frame always goes. `None` without a limit, which is the default.
+    pub duty_cycle_max: Option<f64>,
+    /// Window of `duty_cycle_max`. Default 1 min.
+    pub duty_cycle_window: Duration,
+    /// Nothing is transmitted until [`Station::inhibit`](super::Station::inhibit) permits it. Default false.
+    pub inhibited: bool,
+    /// Identification: sent at intervals while the station transmits, and when its last link ends. Default none.
+    pub identification: Option<Announcement>,
+    /// Beacon: sent at intervals, the first at most a minute after the start. Default none.
+    pub beacon: Option<Announcement>,
 }
 
 impl Config {
@@ -223,6 +235,11 @@ impl Config {
             transmission_max: Duration::from_secs(60),
             air_time_max: None,
             air_time_window: Duration::from_secs(600),
+            duty_cycle_max: None,
+            duty_cycle_window: Duration::from_secs(60),
+            inhibited: false,
+            identification: None,
+            beacon: None,
         }
     }
 }
@@ -275,4 +292,19 @@ impl Counters {
         ];
         fields.into_iter().for_each(|(sum, part)| *sum += part);
     }
+}
+
+/// Counters of dropped frames and requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// Frames that are invalid.
+    pub damaged: u64,
+    /// Frames for other stations, or on their way to a digipeater.
+    pub not_ours: u64,
+    /// Connection requests beyond the maximum number of links, or if none is accepted.
+    pub refused: u64,
+    /// Answers, frames to repeat and frames of no link that exceed a queue.
+    pub overflow: u64,
+    /// Requests for links that are closed, and datagrams to senders that are forgotten.
+    pub late_requests: u64,
 }

@@ -46,9 +46,11 @@
 
 mod address;
 mod air_time_budget;
+mod announcements;
 mod config;
 mod frame;
 pub mod hdlc;
+mod heard;
 mod internet;
 mod link;
 mod link_slots;
@@ -72,10 +74,12 @@ pub use address::{
     ADDRESS_BYTES, Address, Callsign, CallsignError, CommandResponse, DIGIPEATERS_MAX, Digipeater,
 };
 pub use air_time_budget::AirTime;
-pub use config::{Config, Counters, LinkConfig, PeerStation, RadioParameters, Version};
+pub use announcements::{Announcement, AnnouncementCounts};
+pub use config::{Config, Counters, Drops, LinkConfig, PeerStation, RadioParameters, Version};
 pub use frame::{Control, Frame, Modulo, Supervisory, Unnumbered, pid};
+pub use heard::HeardStation;
 pub use internet::{IpInterfaceConfig, IpInterfaces, IpMode};
 pub use monitor::{ChannelMonitor, MonitoredFrame, Windows};
 pub use occupancy::Occupancy;
-pub use station::{Drops, LinkPhase, LinkStatus, Station};
+pub use station::{LinkPhase, LinkStatus, Station};
 pub use xid::{OptionalFunctions, Parameters, Recovery};

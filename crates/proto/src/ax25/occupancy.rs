@@ -1,6 +1,7 @@
 //! The memory that a station uses, and its limits.
 
 use super::config::{Config, LinkConfig};
+use super::heard::HEARD_MAX;
 use super::receive::information_bytes_heard_max;
 use super::segment;
 use super::station::{KNOWN_MAX, LEAVING_FRAMES_MAX, REPEATED_MAX, UNCONNECTED_MAX, WAITING_MAX};
@@ -39,7 +40,7 @@ impl Occupancy {
             waiting_frames: REPEATED_MAX + UNCONNECTED_MAX,
             information_bytes,
             leaving_frames: 2 * LEAVING_FRAMES_MAX,
-            known: 4 * KNOWN_MAX + WAITING_MAX,
+            known: 4 * KNOWN_MAX + WAITING_MAX + HEARD_MAX,
         }
     }
 

@@ -1,9 +1,11 @@
 //! A station: all links of one callsign on one channel, and frames of no link.
 
 use super::address::{Address, Callsign, CommandResponse};
-use super::air_time_budget::{AirTime, AirTimeBudget};
-use super::config::{Config, Counters, LinkConfig, PeerStation};
+use super::air_time_budget::{AirTime, AirTimeLimits};
+use super::announcements::{AnnouncementCounts, Announcements, Kind};
+use super::config::{Config, Counters, Drops, LinkConfig, PeerStation};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
+use super::heard::{HeardStation, HeardStations};
 use super::link::{Link, OutgoingFrame};
 use super::negotiated::{RememberedPeer, offer};
 use super::occupancy::Occupancy;
@@ -22,7 +24,6 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum answers to stations without a link that wait for the channel; more are dropped.
@@ -40,21 +41,6 @@ const FORMER_RUN_MAX: Duration = LEAVING_MAX.saturating_mul(2);
 const HEADER_BYTES_MAX: u64 = 74;
 /// Maximum number of peers that are remembered.
 pub(super) const KNOWN_MAX: usize = 256;
-
-/// Counters of dropped frames and requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drops {
-    /// Frames that are invalid.
-    pub damaged: u64,
-    /// Frames for other stations, or on their way to a digipeater.
-    pub not_ours: u64,
-    /// Connection requests beyond the maximum number of links, or if none is accepted.
-    pub refused: u64,
-    /// Answers, frames to repeat and frames of no link that exceed a queue.
-    pub overflow: u64,
-    /// Requests for links that are closed, and datagrams to senders that are forgotten.
-    pub late_requests: u64,
-}
 
 /// Phase of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +88,9 @@ pub struct Station {
     busy: bool,
     /// Time used in the present key-up.
     spent: Duration,
-    budget: AirTimeBudget,
+    budget: AirTimeLimits,
+    announcements: Announcements,
+    heard: HeardStations,
     pub(super) places: BTreeMap<LinkId, LinkSlot>,
     pub(super) by_peer: BTreeMap<Callsign, LinkId>,
     /// Links that may have indications, or whose state may have changed.
@@ -137,10 +125,13 @@ type Above = Both<Many<LinkId, Packets>, Many<LinkId, Datagrams>>;
 impl Station {
     /// Creates a station that joins its channel when it is first polled.
     pub fn new(config: Config) -> Self {
-        let budget = AirTimeBudget::new(config.air_time_max, config.air_time_window);
+        let budget = AirTimeLimits::new(&config);
+        let announcements = Announcements::new(config.identification.clone(), config.beacon.clone());
         Station {
             config,
             budget,
+            announcements,
+            heard: HeardStations::default(),
             joined: None,
             seized: false,
             room: 0,
@@ -185,6 +176,30 @@ impl Station {
         self.budget.used()
     }
 
+    /// Returns the counts of frames that the station sends by itself.
+    pub fn announcement_counts(&self) -> AnnouncementCounts {
+        self.announcements.counts
+    }
+
+    /// Inhibits or permits transmissions. While they are inhibited, everything waits; frames that the controller already
+    /// holds may still be transmitted.
+    pub fn inhibit(&mut self, inhibited: bool) {
+        self.config.inhibited = inhibited;
+        // Another key-up begins after it.
+        self.spent = Duration::ZERO;
+    }
+
+    /// Returns true while transmissions are inhibited.
+    pub fn is_inhibited(&self) -> bool {
+        self.config.inhibited
+    }
+
+    /// Returns the stations that were heard, and the counters of the link with each that has one.
+    pub fn heard(&self) -> impl Iterator<Item = (Callsign, &HeardStation, Option<&Counters>)> {
+        let link = |callsign| self.link_counters(*self.by_peer.get(&callsign)?);
+        self.heard.iter().map(move |(callsign, heard)| (callsign, heard, link(callsign)))
+    }
+
     /// Returns the amounts that the station holds now.
     pub fn holds(&self) -> Occupancy {
         Occupancy {
@@ -196,7 +211,8 @@ impl Station {
                 + self.late_answers_expected.len()
                 + self.confirmed_peers.len()
                 + self.offered_parameters.len()
-                + self.unconnected.known(),
+                + self.unconnected.known()
+                + self.heard.len(),
         }
     }
 
@@ -321,6 +337,7 @@ impl Station {
             self.drops.not_ours += 1;
             return;
         }
+        self.heard.note(now, &address, &bytes);
         let radio = &self.config.radio;
         let keyed = self.leaving.keyed(now, radio, whole.len());
         let gone = self.leaving.heard(now, radio, whole.len());
@@ -504,18 +521,46 @@ impl Station {
     }
 
     fn wants_air(&self) -> bool {
-        !self.waiting.is_empty() || self.unconnected.waiting() > 0 || !self.links_with_frames.is_empty()
+        self.announcements.due().is_some()
+            || !self.waiting.is_empty()
+            || self.unconnected.waiting() > 0
+            || !self.links_with_frames.is_empty()
+    }
+
+    /// Returns true if the next frame must wait because of a limit. Every other frame leaves time for the identification.
+    fn waits_for_air_time(&mut self, now: Instant) -> bool {
+        let (time, kept) = (self.next_time(), self.kept_air_time());
+        if self.announcements.due() == Some(Kind::Identification) && self.budget.affords(now, time) {
+            return false;
+        }
+        self.budget.waits(now, time + kept)
+    }
+
+    /// Returns the air time that is kept for the identification, with its key-up; zero if the next frame is one.
+    fn kept_air_time(&self) -> Duration {
+        match (self.announcements.due(), self.announcements.identification_bytes()) {
+            (Some(Kind::Identification), _) | (_, None) => Duration::ZERO,
+            (_, Some(bytes)) => self.config.radio.keying() + self.config.radio.air_time(1, bytes),
+        }
     }
 
     /// Returns the maximum time of the next frame, with the key-up that it begins.
     fn next_time(&self) -> Duration {
+        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
+        let own = match self.announcements.due() {
+            Some(Kind::Identification) => self.announcements.identification_bytes(),
+            Some(Kind::Beacon) => self.config.beacon.as_ref().map(|own| 16 + own.text.len() as u64),
+            None => None,
+        };
+        if let Some(bytes) = own {
+            return key + self.config.radio.air_time(1, bytes);
+        }
         let link = self.links_with_frames.front().and_then(|id| self.places.get(id)).map(|place| &place.link);
         let bytes = match (self.waiting.front(), link) {
             (Some((bytes, _)), _) => bytes.len() as u64,
             (None, Some(link)) => u64::from(link.next_bytes_max()) + HEADER_BYTES_MAX,
             (None, None) => self.unconnected.next_bytes() + HEADER_BYTES_MAX,
         };
-        let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
         key + self.config.radio.air_time(1, bytes)
     }
 
@@ -528,6 +573,12 @@ impl Station {
 
     /// Returns the next frame of this key-up, and the token for the report of its transmission.
     fn next_frame(&mut self, now: Instant) -> Option<(Bytes, Shares, Option<u64>)> {
+        if let Some(kind) = self.announcements.due() {
+            let bytes = self.announcements.take(now, kind, self.config.station);
+            self.leaving.hand(now, &self.config.radio, bytes.len());
+            let shares = Shares::control(bytes.len());
+            return Some((bytes, shares, None));
+        }
         if let Some((bytes, shares)) = self.waiting.pop_front() {
             self.leaving.hand(now, &self.config.radio, bytes.len());
             return Some((bytes, shares, None));
@@ -560,7 +611,7 @@ impl Station {
         let room = self.room;
         let two = |bytes| radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX));
         let key = if spent.is_zero() { radio.keying() } else { Duration::ZERO };
-        let afford = self.budget.left(now).saturating_sub(key);
+        let afford = self.budget.left(now).saturating_sub(key + self.kept_air_time());
         let more = |bytes| room > 1 && spent + two(bytes) <= most && two(bytes) <= afford;
         let place = self.places.get_mut(&id)?;
         let out = place.link.next_frame(more)?;
@@ -645,6 +696,7 @@ impl Engine for Station {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.budget.pass(now);
+        self.announcements.pass(now);
         while let Some(id) = self.deadlines.pop_due(now) {
             if let Some(place) = self.places.get_mut(&id) {
                 place.deadline = None;
@@ -679,6 +731,9 @@ impl Engine for Station {
                 }
                 if place.link.is_over() {
                     self.forget(id);
+                    if self.places.is_empty() {
+                        self.announcements.communication_over();
+                    }
                 }
             }
             self.changed_links.remove(&id);
@@ -689,23 +744,32 @@ impl Engine for Station {
     fn poll_request(&mut self, now: Instant) -> Option<Request<Frames>> {
         if self.joined.is_none() {
             self.joined = Some(now);
+            self.announcements.joined(now);
             return Some(FramesRequest::Join);
         }
         // A burst that has begun continues until the last frame that there is time for.
-        if !self.wants_air() || (self.spent.is_zero() && self.budget.waits(now, self.next_time())) {
+        if self.config.inhibited
+            || !self.wants_air()
+            || (self.spent.is_zero() && self.waits_for_air_time(now))
+        {
             return None;
         }
         if self.room == 0 {
             return (!core::mem::replace(&mut self.seized, true)).then_some(FramesRequest::Seize);
         }
+        let is_own = self.announcements.due().is_some();
         let (bytes, shares, token) = self.next_frame(now)?;
+        if !is_own {
+            self.announcements.sent(now);
+        }
         self.room -= 1;
         let key = if self.spent.is_zero() { self.config.radio.keying() } else { Duration::ZERO };
         let time = self.config.radio.air_time(1, bytes.len() as u64);
         self.spent += time;
         self.budget.spend(now, key + time);
         let over = self.room == 0 || self.spent >= self.config.transmission_max;
-        let last = over || !self.wants_air() || !self.budget.affords(now, self.next_time());
+        let next = self.next_time() + self.kept_air_time();
+        let last = over || !self.wants_air() || !self.budget.affords(now, next);
         if last {
             self.spent = Duration::ZERO;
             self.seized = false;
@@ -718,7 +782,7 @@ impl Engine for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        earlier(self.deadlines.next(), self.budget.until())
+        earlier(self.deadlines.next(), earlier(self.budget.until(), self.announcements.until()))
     }
 
     fn observe(&self, view: &mut Observation) {

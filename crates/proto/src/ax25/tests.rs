@@ -3,6 +3,7 @@
 mod budget;
 mod channel;
 mod flood;
+mod heard;
 mod hostile;
 mod identify;
 mod links;
@@ -11,5 +12,6 @@ mod monitor;
 mod restart;
 mod sending;
 mod states;
+mod transmitting;
 mod unconnected;
 mod wire;

@@ -148,8 +148,9 @@ impl Head {
     /// (RFC 9171 5.8). The bundle may be a fragment itself.
     ///
     /// The fragment with the first byte of the application data unit keeps all extension blocks. Other
-    /// fragments keep the blocks with the replication flag, and in any case age, hop count, priority and
-    /// copies: 5.8 leaves that free, and each fragment needs them.
+    /// fragments keep the blocks with the replication flag, and in any case age, hop count, priority, copies and
+    /// block confidentiality: 5.8 leaves that free, each fragment needs them, and only the last shows that a
+    /// payload is encrypted.
     ///
     /// # Panics
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
@@ -206,7 +207,11 @@ impl Block {
         self.flags.contains(BlockFlags::REPLICATE)
             || matches!(
                 self.block_type,
-                BlockType::BundleAge | BlockType::HopCount | BlockType::QualityOfService | BlockType::Copies
+                BlockType::BundleAge
+                    | BlockType::HopCount
+                    | BlockType::QualityOfService
+                    | BlockType::Copies
+                    | BlockType::BlockConfidentiality
             )
     }
 }

@@ -413,7 +413,7 @@ impl Users<Many<LinkId, Bundles>> for BundleUsers {
                     self.at(soon, Action::Connect(node, link));
                 }
             }
-            BundlesIndication::Peer { .. } => {}
+            BundlesIndication::Peer { .. } | BundlesIndication::Amateur => {}
             BundlesIndication::Room(room) => session.room = room,
             BundlesIndication::Begin { transfer, length } => {
                 session.incoming.insert(transfer, IncomingBundle { length, ..Default::default() });

@@ -144,6 +144,9 @@ pub enum BundlesIndication {
         /// Largest bundle that the peer accepts, bytes.
         transfer_bytes_max: u64,
     },
+    /// The link uses an amateur radio band, where encryption is not allowed: encrypted bundles do not use it, and their
+    /// transfers are cancelled. Before `Up` or at any time after it, and until `Down`.
+    Amateur,
     /// The peer's node ID has changed since `Up`: to `None` while another session has it, or back to its own. Transfers
     /// continue.
     Peer {

@@ -74,7 +74,7 @@ impl<S: Service> Courier<S> {
                     self.layer.handle_request(self.now, (id, open));
                 }
             }
-            BundlesIndication::Peer { .. } => {}
+            BundlesIndication::Peer { .. } | BundlesIndication::Amateur => {}
             BundlesIndication::Room(room) => self.room = room,
             BundlesIndication::Piece { transfer, data, last } => {
                 self.risen.extend_from_slice(&data);

@@ -7,7 +7,8 @@ use super::{HttpState, event_stream, mailbox, metrics, pinging, sending};
 use crate::surfaces::message::{Reply, Request};
 use crate::surfaces::operations as rows;
 use crate::view::{
-    Accepted, Done, EventRecord, Filter, Keys, Link, Links, Page, Route, Routes, State, Status, Transmissions,
+    Accepted, Done, EventRecord, Filter, Heard, Keys, Link, Links, Page, Route, Routes, State, Status,
+    Transmissions,
 };
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -32,6 +33,9 @@ pub(super) fn enter(api: &mut Api) {
     api.operation(&rows::REMOVE_LINK, remove_link);
     api.operation(&rows::CUT_LINK, cut_link);
     api.operation(&rows::OPEN_LINK, heal_link);
+    api.operation(&rows::HEARD, heard);
+    api.operation(&rows::INHIBIT, inhibit);
+    api.operation(&rows::PERMIT, permit);
     api.operation(&rows::ROUTES, routes);
     api.operation(&rows::ADD_ROUTE, add_route);
     api.operation(&rows::REMOVE_ROUTE, remove_route);
@@ -129,6 +133,23 @@ async fn heal_link(shared: Arc<HttpState>, asked: Parameters) -> Answer<Link> {
     let request = Request::OpenLink { name: asked.named.clone() };
     shared.ask(request).await.map_err(RequestFailure::missing)?;
     link(shared, asked).await
+}
+
+async fn heard(shared: Arc<HttpState>, _: Parameters) -> Answer<Heard> {
+    match shared.ask(Request::Heard).await? {
+        Reply::Heard { stations } => Ok(Heard { stations }),
+        _ => Err(RequestFailure::gone()),
+    }
+}
+
+async fn inhibit(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
+    let words = format!("inhibited transmission over TNC `{}`", asked.named);
+    shared.done(Request::Inhibit { name: asked.named }, words).await.map_err(RequestFailure::missing)
+}
+
+async fn permit(shared: Arc<HttpState>, asked: Parameters) -> Answer<Done> {
+    let words = format!("permitted transmission over TNC `{}`", asked.named);
+    shared.done(Request::Permit { name: asked.named }, words).await.map_err(RequestFailure::missing)
 }
 
 async fn routes(shared: Arc<HttpState>, _: Parameters) -> Answer<Routes> {

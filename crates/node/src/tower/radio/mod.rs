@@ -62,6 +62,10 @@ struct TncSessions {
     callers: BTreeMap<LinkId, LinkId>,
     /// Line, and the number of this TNC among its users.
     line: (LineId, usize),
+    /// True if the radio uses an amateur radio band, so that its callers get no encrypted bundles.
+    is_amateur: bool,
+    /// Callers to be announced, after the indication that their link is amateur radio.
+    announced: Option<(LinkId, BundlesIndication)>,
     /// Last state reported: true for up, false for down.
     told: Option<bool>,
     ready: bool,
@@ -138,6 +142,8 @@ impl Radios {
                 tower: Stack::new(sessions, lower),
                 callers: BTreeMap::new(),
                 line: (LineId(line), users.len() - 1),
+                is_amateur: config.is_amateur_tnc(tnc),
+                announced: None,
                 told: None,
                 ready: true,
             });
@@ -196,6 +202,18 @@ impl Radios {
         } else {
             self.forget(id);
         }
+    }
+
+    /// Takes over which TNCs are amateur radio. Returns the links of callers over those that have become so.
+    pub(crate) fn set_amateur(&mut self, config: &Config) -> Vec<LinkId> {
+        let mut callers = Vec::new();
+        for (radio, tnc) in self.radios.iter_mut().zip(&config.tnc) {
+            let is_amateur = config.is_amateur_tnc(tnc);
+            if !core::mem::replace(&mut radio.is_amateur, is_amateur) && is_amateur {
+                callers.extend(radio.callers.values());
+            }
+        }
+        callers
     }
 
     /// Sets the settings for callers of a convergence layer.
@@ -281,6 +299,10 @@ impl Radios {
             let node_wide = caller_ids.next();
             radio.callers.insert(id, node_wide);
             self.owners.insert(node_wide, (TncId(at), id));
+            if radio.is_amateur {
+                radio.announced = Some((node_wide, said));
+                return Some((node_wide, BundlesIndication::Amateur));
+            }
         }
         let node_wide = *radio.callers.get(&id)?;
         if matches!(said, BundlesIndication::Down { .. }) {
@@ -335,6 +357,9 @@ impl Radios {
             for at in 0..self.radios.len() {
                 if !self.radios[at].ready {
                     continue;
+                }
+                if let Some(said) = self.radios[at].announced.take() {
+                    return Some(said);
                 }
                 while let Some((id, said)) = self.radios[at].tower.poll_indication(now) {
                     if let Some(said) = self.rises(at, id, said, caller_ids) {

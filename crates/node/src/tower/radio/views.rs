@@ -4,7 +4,7 @@ use super::controller::TncEngine;
 use super::{Radios, TncId};
 use crate::config::TncSettings;
 use crate::view;
-use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo};
+use longwire_proto::ax25::{LinkPhase, LinkStatus, Modulo, Station};
 use longwire_proto::observe::Part;
 use longwire_proto::service::LinkId;
 use longwire_proto::time::Instant;
@@ -22,11 +22,14 @@ impl Radios {
         let link = sessions.connection_of(own);
         let standing = station.standing(link);
         let sending = frames_there(&session);
-        let short_of_air = station.air_time().waiting.then_some("waiting: `air-time-max` is used up");
+        let short_of_air = waits_to_transmit(station);
         let waits = || controller.waits().then_some("waiting for a clear channel");
         let state = match (controller.line().is_open(), session.text("words")) {
             (false, _) => {
                 "TNC disconnected; waiting bundles are kept and sending resumes when it is back".to_owned()
+            }
+            (true, None) if station.is_inhibited() && standing.is_some_and(|standing| standing.wants_air) => {
+                short_of_air.unwrap_or_default().to_owned()
             }
             (true, Some(words)) => short_of_air.unwrap_or(words).to_owned(),
             (true, None) => {
@@ -58,6 +61,33 @@ impl Radios {
         })
     }
 
+    /// Describes the stations that all TNCs have heard, those heard last first.
+    pub(crate) fn heard_views(&self, now: Instant, tncs: &[TncSettings]) -> Vec<view::HeardStation> {
+        let of_tnc = |(radio, tnc): (&super::TncSessions, &TncSettings)| {
+            let name = tnc.name.clone();
+            let heard = radio.station().heard().map(move |(callsign, heard, link)| view::HeardStation {
+                callsign: callsign.to_string(),
+                tnc: name.clone(),
+                first_s: now.saturating_since(heard.first).as_secs_f64(),
+                last_s: now.saturating_since(heard.last).as_secs_f64(),
+                frames: heard.frames,
+                via: heard.via.map(|via| via.to_string()),
+                text: heard.text.clone(),
+                link: link.map(view::counts).unwrap_or_default(),
+            });
+            heard.collect::<Vec<_>>()
+        };
+        let mut stations: Vec<_> = self.radios.iter().zip(tncs).flat_map(of_tnc).collect();
+        stations.sort_by(|one, other| one.last_s.total_cmp(&other.last_s));
+        stations
+    }
+
+    /// Inhibits or permits the transmissions of a TNC.
+    pub(crate) fn inhibit(&mut self, TncId(at): TncId, inhibited: bool) {
+        self.radios[at].station_mut().inhibit(inhibited);
+        self.wake(TncId(at));
+    }
+
     /// Returns the controller of a TNC.
     pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
         self.radios[at].controller()
@@ -82,6 +112,9 @@ impl Radios {
             let air_time = station.air_time();
             counters.insert("air_time_ms".into(), air_time.total.as_millis() as u64);
             counters.insert("air_time_waits".into(), air_time.waits);
+            let announced = station.announcement_counts();
+            counters.insert("identifications_sent".into(), announced.identifications_sent);
+            counters.insert("beacons_sent".into(), announced.beacons_sent);
             counters.insert("callers_turned_away".into(), radio.sessions().turned_away);
             view::Tnc {
                 name: tnc.name.clone(),
@@ -89,13 +122,27 @@ impl Radios {
                 callsign: tnc.callsign.to_ascii_uppercase(),
                 up,
                 why_down: why,
+                inhibited: station.is_inhibited(),
                 attempts_failed: controller.line().failures().into(),
                 acknowledges: controller.acknowledges(),
                 frames_waiting: controller.held() as u64,
+                stations_heard: station.heard().count() as u64,
                 counters,
             }
         };
         self.radios.iter().zip(tncs).enumerate().map(view).collect()
+    }
+}
+
+/// Reason why a station transmits nothing at present although it may have something to send.
+fn waits_to_transmit(station: &Station) -> Option<&'static str> {
+    let air_time = station.air_time();
+    if station.is_inhibited() {
+        Some("waiting: transmission is inhibited")
+    } else if air_time.waiting {
+        Some("waiting: `air-time-max` is used up")
+    } else {
+        air_time.waiting_for_duty_cycle.then_some("waiting: `duty-cycle-max` is reached")
     }
 }
 

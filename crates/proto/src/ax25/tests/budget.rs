@@ -11,7 +11,7 @@ const OWN: LinkId = LinkId(0);
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Returns the maximum time that a station has sent within any window, key-ups included, from the log of the channel.
-fn most_within(channel: &Channel, from: usize, config: &Config) -> Duration {
+pub(super) fn most_within(channel: &Channel, from: usize, config: &Config, window: Duration) -> Duration {
     let (rate, keying) = (u64::from(config.radio.rate_bps), config.radio.tx_delay + config.radio.tx_tail);
     let mut sent: Vec<(Instant, Duration)> = vec![];
     let mut over = Instant::ZERO;
@@ -22,7 +22,7 @@ fn most_within(channel: &Channel, from: usize, config: &Config) -> Duration {
         over = *end;
     }
     let within = |end: &(Instant, Duration)| {
-        let inside = sent.iter().filter(|(at, _)| *at <= end.0 && end.0.saturating_since(*at) < WINDOW);
+        let inside = sent.iter().filter(|(at, _)| *at <= end.0 && end.0.saturating_since(*at) < window);
         inside.map(|(_, time)| *time).sum::<Duration>()
     };
     sent.iter().map(within).max().unwrap_or_default()
@@ -45,7 +45,7 @@ fn no_window_of_time_has_more_than_its_air_time() {
         channel.request(0, OWN, PacketsRequest::Connect);
         channel.send(0, OWN, (0..40).map(|number| Bytes::from(vec![number; 256])));
         channel.run(3600, |channel| channel.nodes[0].user.acknowledged.get(&OWN) == Some(&40));
-        let most = most_within(&channel, 0, &config);
+        let most = most_within(&channel, 0, &config, WINDOW);
         assert!(most <= max && most > max / 2, "{most:?} of {max:?}");
         let station = &channel.nodes[0].station.engine;
         let (counters, used) = (station.counters(), station.air_time());
@@ -70,6 +70,6 @@ fn one_frame_always_goes() {
     channel.send(0, OWN, (0..4).map(|number| Bytes::from(vec![number; 256])));
     channel.run(3600, |channel| channel.nodes[0].user.acknowledged.get(&OWN) == Some(&4));
     assert_eq!(channel.log.iter().filter(|(_, from, _)| *from == 0).count(), 5);
-    assert!(most_within(&channel, 0, &config) < Duration::from_millis(2500));
+    assert!(most_within(&channel, 0, &config, WINDOW) < Duration::from_millis(2500));
     assert!(channel.now > Instant::from_secs(4 * 60), "{}", channel.now);
 }

@@ -57,6 +57,8 @@ pub(super) struct Channel {
     pub(super) sent: u64,
     rng: Rng,
     burst: Option<Burst>,
+    /// Beginning of each transmission, and its station.
+    pub(super) key_ups: Vec<(Instant, usize)>,
     /// All frames on the channel.
     pub(super) log: Vec<(Instant, usize, Bytes)>,
 }
@@ -81,6 +83,7 @@ impl Channel {
             sent: 0,
             rng: Rng::new(seed),
             burst: None,
+            key_ups: Vec::new(),
             log: Vec::new(),
         }
     }
@@ -157,6 +160,7 @@ impl Channel {
         if frames.is_empty() {
             return;
         }
+        self.key_ups.push((now, from));
         let mut at = now + self.key;
         let ends = frames.into_iter().map(|(bytes, token)| {
             let bits = air_bits(&bytes) + 8;

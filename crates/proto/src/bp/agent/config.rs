@@ -521,6 +521,10 @@ pub struct LinkConfig {
     pub accept: Vec<Accept>,
     /// Encoding of bundles for the peer. Default: as in RFC 9171.
     pub emit: Vec<Emit>,
+    /// The link uses an amateur radio band, where encryption is not allowed: bundles with a block confidentiality
+    /// block (RFC 9172 3.8), or with a confidentiality block of version 6 (RFC 6257 2.4, 2.5), never use it. Default:
+    /// no.
+    pub amateur: bool,
 }
 
 impl Default for LinkConfig {
@@ -534,6 +538,7 @@ impl Default for LinkConfig {
             open_in_contacts: false,
             accept: Vec::new(),
             emit: Vec::new(),
+            amateur: false,
         }
     }
 }

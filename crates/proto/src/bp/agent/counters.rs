@@ -48,6 +48,8 @@ pub struct Counters {
     pub refused_fragment_blocks_numbered_zero: u64,
     /// Transfers whose bundle was adapted to a peer because of a configured rule.
     pub adapted: u64,
+    /// Encrypted bundles that were kept from a link on an amateur radio band.
+    pub kept_encrypted: u64,
     /// Dropped: the destination is `dtn:none`.
     pub dropped_null_destination: u64,
     /// Deleted: the lifetime expired.

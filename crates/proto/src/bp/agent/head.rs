@@ -246,13 +246,16 @@ impl AnyHead {
         }
     }
 
-    /// Removes unsupported blocks whose flags require it. Version 6 marks the remaining ones as forwarded
-    /// without being processed.
+    /// Removes unsupported blocks whose flags require it, except confidentiality blocks, without which their targets
+    /// cannot be decrypted: on these the flag is not allowed (RFC 9172 3.8). Version 6 marks the remaining
+    /// ones as forwarded without being processed.
     pub(super) fn discard_unsupported(&mut self) {
         match self {
-            AnyHead::V7(head) => head
-                .blocks
-                .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD)),
+            AnyHead::V7(head) => head.blocks.retain(|block| {
+                is_supported(block.block_type)
+                    || block.block_type == BlockType::BlockConfidentiality
+                    || !block.flags.contains(BlockFlags::DISCARD)
+            }),
             AnyHead::V6(head) => {
                 discard_unsupported_v6(&mut head.blocks);
                 // The header still announces blocks after the payload that have not been read.
@@ -260,6 +263,16 @@ impl AnyHead {
                 discard_unsupported_v6(&mut head.after);
                 head.payload.last |= is_read && head.after.is_empty();
             }
+        }
+    }
+
+    /// True if a block of the bundle is encrypted (RFC 9172 3.8; in version 6 RFC 6257 2.4 and 2.5).
+    pub(super) fn is_encrypted(&self) -> bool {
+        match self {
+            AnyHead::V7(head) => {
+                head.blocks.iter().any(|block| block.block_type == BlockType::BlockConfidentiality)
+            }
+            AnyHead::V6(head) => head.blocks.iter().chain(&head.after).any(v6::Block::is_confidentiality),
         }
     }
 
@@ -296,6 +309,11 @@ impl AnyHead {
             AnyHead::V7(head) => AnyHead::V7(head.fragment(offset, length)),
             AnyHead::V6(head) => AnyHead::V6(Box::new(head.fragment(offset, length))),
         }
+    }
+
+    /// Header for a range of the payload: its own for all of it, otherwise that of a fragment.
+    pub(super) fn range(&self, from: u64, to: u64) -> AnyHead {
+        if from == 0 && to == self.payload_bytes() { self.clone() } else { self.part(from, to - from) }
     }
 
     /// Header of the complete bundle of which this is a fragment, for reports.
@@ -436,7 +454,9 @@ fn is_supported_v6(block: &v6::Block) -> bool {
 }
 
 fn discard_unsupported_v6(blocks: &mut Vec<v6::Block>) {
-    blocks.retain(|block| is_supported_v6(block) || !block.flags.contains(BlockFlags::DISCARD));
+    blocks.retain(|block| {
+        is_supported_v6(block) || block.is_confidentiality() || !block.flags.contains(BlockFlags::DISCARD)
+    });
     for block in blocks.iter_mut().filter(|block| !is_supported_v6(block)) {
         block.flags |= BlockFlags::FORWARDED_UNPROCESSED;
     }

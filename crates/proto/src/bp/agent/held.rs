@@ -66,6 +66,10 @@ pub(super) struct HeldBundle {
     pub(super) appended: u64,
     /// Durable bytes.
     pub(super) stored: u64,
+    /// A block of the bundle is encrypted, so that the bundle never uses a link on an amateur radio band.
+    pub(super) encrypted: bool,
+    /// The bundle was counted as kept from such a link.
+    pub(super) counted_as_kept: bool,
     /// Part of the header is only on disk.
     pub(super) head_is_on_disk: bool,
     /// The memory for reassembly of the payload counts with this record.

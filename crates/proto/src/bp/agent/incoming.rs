@@ -479,6 +479,7 @@ impl Agent {
             }
         }
         let held = self.holdings.get_mut(&record).expect("what arrives is held");
+        held.encrypted |= head.is_encrypted();
         held.head = head;
         held.tail_bytes = tail_bytes;
         Ok(true)
@@ -701,6 +702,7 @@ impl Agent {
         own: bool,
     ) -> HeldBundle {
         let tail_bytes = head.tail_bytes();
+        let encrypted = head.is_encrypted();
         let mut held = HeldBundle {
             named_by: record,
             head,
@@ -709,6 +711,8 @@ impl Agent {
             own,
             closed: false,
             broken: false,
+            encrypted,
+            counted_as_kept: false,
             head_is_on_disk: false,
             begins_assembly: false,
             extra_bytes: 0,

@@ -55,6 +55,8 @@ pub(super) struct Link {
     pub(super) bundle_bytes_max: u64,
     pub(super) room: u64,
     pub(super) config: LinkConfig,
+    /// The provider has said that the link uses an amateur radio band.
+    pub(super) is_announced_amateur: bool,
     contacts: Vec<Contact>,
     /// Next beginning or end of a contact window, DTN milliseconds.
     boundary: Option<u64>,
@@ -137,6 +139,11 @@ impl Links {
         self.by_peer.contains_key(node)
     }
 
+    /// True if the link uses an amateur radio band.
+    pub(super) fn is_amateur(&self, id: LinkId) -> bool {
+        self.links.get(&id).is_some_and(Link::is_amateur)
+    }
+
     /// Links to which a hop refers.
     pub(super) fn of(&self, hop: &Hop) -> Vec<LinkId> {
         match hop {
@@ -171,7 +178,7 @@ impl Links {
     }
 
     /// Link with this ID, created if necessary; `None` if there are too many links.
-    fn entry(&mut self, id: LinkId, most: usize, configs: &[LinkConfig]) -> Option<&mut Link> {
+    pub(super) fn entry(&mut self, id: LinkId, most: usize, configs: &[LinkConfig]) -> Option<&mut Link> {
         if !self.links.contains_key(&id) {
             if self.links.len() >= most {
                 return None;
@@ -197,6 +204,11 @@ impl Link {
     /// Node ID of the peer, while the link is up.
     pub(super) fn peer(&self) -> Option<&Eid> {
         self.peer.as_ref()
+    }
+
+    /// True if the link uses an amateur radio band.
+    pub(super) fn is_amateur(&self) -> bool {
+        self.config.amateur || self.is_announced_amateur
     }
 
     fn is_held(&self, now: Instant) -> bool {
@@ -438,6 +450,7 @@ impl Agent {
             self.tell_router(now, id, true);
         }
         self.indications.push(ManagementIndication::Link { link: id, peer, down: None });
+        self.count_kept_from(id);
         self.outgoing.wake(id);
     }
 
@@ -481,6 +494,7 @@ impl Agent {
         let Some(link) = self.links.get_mut(id) else { return };
         link.up = false;
         link.room = 0;
+        link.is_announced_amateur = false;
         link.retrying = retry && link.wanted;
         let peer = link.peer.as_ref().map(Eid::to_string);
         link.idle = reason == DownReason::Idle;

@@ -73,6 +73,7 @@
 //! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
 
 mod accounts;
+mod amateur;
 mod checking;
 mod clock;
 mod config;
@@ -171,6 +172,9 @@ pub struct Agent {
     report_rate_limit: ReportRateLimit,
     /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
+    /// Encryption at the source, which the agent itself does not do.
+    #[cfg(test)]
+    encrypting: Option<tests::Encrypting>,
 }
 
 /// Parses a node ID. Also accepts `dtn://name` and any endpoint of the node. `None` for the null endpoint and
@@ -227,6 +231,8 @@ impl Agent {
             guard: Guard::default(),
             report_rate_limit,
             signal_rate_limit,
+            #[cfg(test)]
+            encrypting: None,
         })
     }
 
@@ -563,6 +569,7 @@ impl Agent {
             BundlesIndication::Up { peer, interleave, transfer_bytes_max } => {
                 self.link_up(now, link, peer, interleave, transfer_bytes_max);
             }
+            BundlesIndication::Amateur => self.link_is_amateur(now, link),
             BundlesIndication::Peer { peer } => self.rename_peer(now, link, peer),
             BundlesIndication::Down { reason, retry } => self.link_down(now, link, reason, retry),
             BundlesIndication::Room(room) => {

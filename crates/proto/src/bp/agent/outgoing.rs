@@ -347,7 +347,7 @@ impl Agent {
         };
         held.transfers.push((id, transfer));
         let priority = held.head.priority();
-        let mut head = part_of(&held.head, from, to);
+        let mut head = held.head.range(from, to);
         let waits_for_head = self.read_head_from_disk(id, transfer, record);
         self.adapt(id, &mut head);
         let mut flight = OutgoingTransfer {
@@ -402,10 +402,13 @@ impl Agent {
         let link = self.links.get_mut(id).expect("the link is usable");
         let whole = link.transfers.get_mut(&transfer).and_then(|flight| flight.whole_head.take());
         let held = self.holdings.get(&record).expect("prepared bundles are held");
-        let mut head = part_of(whole.as_deref().unwrap_or(&held.head), from, to);
+        let mut head = whole.as_deref().unwrap_or(&held.head).range(from, to);
         self.address(now, held, &mut head);
         let is_part = head.fragment().is_some() && held.head.fragment() != head.fragment();
         self.counters.adapted += u64::from(self.adapt(id, &mut head));
+        if self.must_keep(id, record, &head) {
+            return self.keep_encrypted(now, id, record);
+        }
         let bytes = head.to_bytes();
         let length = bytes.len() as u64 + (to - from) + head.tail_bytes();
         let link = self.links.get_mut(id).expect("the link is usable");
@@ -437,7 +440,7 @@ impl Agent {
     }
 
     /// Returns a range of a bundle to the queue.
-    fn put_back(
+    pub(super) fn put_back(
         &mut self,
         now: Instant,
         record: RecordId,
@@ -759,11 +762,6 @@ enum FittingLength {
     Later,
     /// The bundle cannot be sent over this link.
     Never,
-}
-
-/// Header for a range of a bundle's payload.
-fn part_of(head: &AnyHead, from: u64, to: u64) -> AnyHead {
-    if from == 0 && to == head.payload_bytes() { head.clone() } else { head.part(from, to - from) }
 }
 
 impl OutgoingTransfer {

@@ -403,6 +403,7 @@ impl Agent {
         }
         held.tail_bytes = (data.len() - input.len()) as u64;
         held.head.discard_unsupported();
+        held.encrypted |= held.head.is_encrypted();
         held.extra_bytes = held.head.extra_bytes(held.head_bytes + held.tail_bytes);
         self.look_for_notes(record, held, length);
     }

@@ -290,6 +290,10 @@ impl Agent {
         mut head: AnyHead,
         neighbour: NeighbourNumber,
     ) -> Result<RecordId, SendFailure> {
+        #[cfg(test)]
+        if let (Some(encrypting), AnyHead::V7(head)) = (&self.encrypting, &mut head) {
+            encrypting.encrypt(head);
+        }
         let signing = self.begin_signature(now, &mut head)?;
         let bytes = head.to_bytes();
         let signature_bytes = match &signing {

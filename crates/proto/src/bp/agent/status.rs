@@ -9,7 +9,7 @@ use core::ops::Bound;
 
 use super::delivery::{AduKey, DeliveryProgress};
 use super::held::{BundleState, HeldBundle};
-use super::routing::{COPIES_FROM, ClassKey, NextHops};
+use super::routing::{COPIES_FROM, ClassKey, Hop, NextHops};
 use super::{Agent, Limits};
 
 /// A bundle, and the reason for keeping it.
@@ -69,6 +69,11 @@ pub enum RetentionReason {
     Checking,
     /// No route leads to the destination.
     NoRoute,
+    /// The bundle is encrypted, and every link on which it could otherwise leave uses an amateur radio band.
+    Encrypted {
+        /// One of these links.
+        link: LinkId,
+    },
     /// Every link on which the bundle may leave is down, or leads back to the node that it came from.
     LinksDown(Vec<LinkId>),
     /// The links on which the bundle may leave are up, and their next contact has not begun.
@@ -287,9 +292,15 @@ impl Agent {
         if let Some((link, _)) = copies.flat_map(|copy| copy.transfers.first()).next() {
             return RetentionReason::OnTheWay(*link);
         }
-        let free = |link: &LinkId| self.links.usable(*link, now) && !key.has(*link, &self.links);
-        match self.links.named().find(free) {
-            Some(link) => RetentionReason::Queued(link),
+        let free = |link: &LinkId| {
+            self.links.usable(*link, now)
+                && !key.has(*link, &self.links)
+                && !key.is_barred(*link, &self.links)
+        };
+        let queued = self.links.named().find(free).map(RetentionReason::Queued);
+        let kept = || self.amateur_link_of(key).map(|link| RetentionReason::Encrypted { link });
+        match queued.or_else(kept) {
+            Some(why) => why,
             None => RetentionReason::Spread { given: replication.given.len(), copies: replication.copies },
         }
     }
@@ -299,6 +310,14 @@ impl Agent {
             NextHops::Hops(hops) => hops,
             NextHops::Everyone => return self.why_spread(now, held, key),
         };
+        let barred = |link: &LinkId| key.encrypted && self.links.is_amateur(*link);
+        // A link that the bundle must not use is not waited for.
+        let is_barred = |hop: &Hop| {
+            let links = self.links.of(hop);
+            !links.is_empty() && links.iter().all(barred)
+        };
+        let hops: Vec<_> = hops.iter().filter(|(_, hop)| !is_barred(hop)).cloned().collect();
+        let hops = &hops;
         if let Some((node, wait)) = self.routing.expected_contact(now, hops) {
             return RetentionReason::ExpectedContact { node, wait };
         }
@@ -311,7 +330,11 @@ impl Agent {
             let next = self.links.get(link).and_then(|link| link.next_contact(self.time.clock.dtn_ms(now)));
             return RetentionReason::NoContact { link, next_dtn_ms: next };
         }
-        let links: Vec<LinkId> = hops.iter().flat_map(|(_, hop)| self.links.of(hop)).collect();
+        let links = hops.iter().flat_map(|(_, hop)| self.links.of(hop));
+        let links: Vec<LinkId> = links.filter(|link| !barred(link)).collect();
+        if let Some(link) = self.amateur_link_of(key).filter(|_| links.is_empty()) {
+            return RetentionReason::Encrypted { link };
+        }
         if let Some(replication) = held.replication.as_deref().filter(|_| links.is_empty()) {
             return RetentionReason::Spread { given: replication.given.len(), copies: replication.copies };
         }

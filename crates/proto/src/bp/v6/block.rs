@@ -141,6 +141,12 @@ const METADATA: Field = ("a metadata block", "RFC 6258 3");
 const CLASS_OF_SERVICE: Field = ("an extended class of service block", "draft-irtf-dtnrg-ecos");
 
 impl Block {
+    /// True for the blocks that come with ciphertext: payload confidentiality and extension security (RFC 6257 2.4,
+    /// 2.5).
+    pub fn is_confidentiality(&self) -> bool {
+        matches!(self.block_type, BlockType::PayloadConfidentiality | BlockType::ExtensionSecurity)
+    }
+
     /// Creates a block with this content.
     pub fn new(content: &Content) -> Self {
         let (block_type, flags) = (content.block_type(), content.default_flags());

@@ -105,8 +105,8 @@ impl Head {
 
     /// Returns the header of a fragment that carries `length` bytes of this bundle's payload from `offset` on
     /// (RFC 5050 5.8). The bundle may be a fragment itself. Blocks before the payload go with its first byte,
-    /// blocks after it with its last. Blocks with the replication flag, age and class of service go with
-    /// every fragment.
+    /// blocks after it with its last. Blocks with the replication flag, age, class of service and those that show
+    /// that something is encrypted go with every fragment.
     ///
     /// # Panics
     /// Panics if the range is empty or not a part of the payload, or if the bundle must not be fragmented.
@@ -120,6 +120,7 @@ impl Head {
         if offset > 0 {
             let stays = |block: &Block| {
                 block.flags.contains(BlockFlags::REPLICATE)
+                    || block.is_confidentiality()
                     || matches!(block.content(), Ok(Some(Content::Age(_) | Content::ClassOfService(_))))
             };
             head.blocks.retain(stays);

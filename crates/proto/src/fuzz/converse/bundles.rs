@@ -60,7 +60,8 @@ impl ScriptedSide<BundlesIndication, BundlesRequest> for User {
                 incoming.risen += data.len() as u64;
                 incoming.last = last;
             }
-            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } => {}
+            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } | BundlesIndication::Amateur => {
+            }
             BundlesIndication::Sent { transfer } | BundlesIndication::Failed { transfer, .. } => {
                 self.outgoing.remove(&transfer);
                 self.busy = self.busy.filter(|&busy| busy != transfer);

@@ -231,7 +231,8 @@ impl User {
             BundlesIndication::Sent { transfer } | BundlesIndication::Failed { transfer, .. } => {
                 self.sending.retain(|sending| sending.0 != *transfer);
             }
-            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } => {}
+            BundlesIndication::Acked { .. } | BundlesIndication::Peer { .. } | BundlesIndication::Amateur => {
+            }
         }
     }
 

@@ -153,6 +153,7 @@ impl CheckedService for Bundles {
                 account.interleave = *interleave;
                 account.over.clear();
             }
+            BundlesIndication::Amateur => {}
             BundlesIndication::Peer { .. } => {
                 rule(account.up, format_args!("Peer while the link is not up"))?;
             }

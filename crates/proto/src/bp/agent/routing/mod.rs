@@ -128,7 +128,15 @@ pub(super) trait Router: Debug + Send {
                 }
                 tier = Some(*cost);
             }
-            if tier.is_none() && self.may_come_up(hop, view.now) {
+            // A link that the bundle must not use is not waited for.
+            let is_barred = match hop {
+                Hop::Link(link) => !may(*link),
+                Hop::Node(_) => {
+                    let links = view.links.of(hop);
+                    !links.is_empty() && !links.into_iter().any(may)
+                }
+            };
+            if tier.is_none() && !is_barred && self.may_come_up(hop, view.now) {
                 tier = Some(*cost);
             }
         }

@@ -76,10 +76,11 @@ impl Agent {
             self.note_evictable(record, true);
         }
         self.wake_links_of(class);
+        self.count_if_kept(record, class);
     }
 
     /// Removes a bundle from its queue, and routes it again.
-    pub(super) fn sort_again(&mut self, record: RecordId) {
+    pub(in super::super) fn sort_again(&mut self, record: RecordId) {
         if self.holdings.get(&record).is_some_and(|held| matches!(held.state, BundleState::Forwarding(_))) {
             self.unroute(record);
             self.route(record);
@@ -89,9 +90,15 @@ impl Agent {
     /// Key of the class of a bundle, which contains the bundles with the same next hops.
     fn class_key(&mut self, record: RecordId) -> ClassKey {
         let held = self.holdings.get(&record).expect("only what is held is routed");
-        let excluded_links = held.excluded_links.clone();
-        let alone =
-            |ways| ClassKey { ways, previous: None, arrived_over: None, excluded_links, given: Vec::new() };
+        let (excluded_links, encrypted) = (held.excluded_links.clone(), held.encrypted);
+        let alone = |ways| ClassKey {
+            ways,
+            previous: None,
+            arrived_over: None,
+            excluded_links,
+            encrypted,
+            given: Vec::new(),
+        };
         if let Some(copy) = &held.copy_origin {
             return alone(NextHops::Hops(vec![(0, Hop::Node(copy.to.clone()))]));
         }

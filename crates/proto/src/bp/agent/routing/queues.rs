@@ -5,7 +5,7 @@
 
 use crate::bp::Eid;
 use crate::kit::remove_from;
-use crate::service::LinkId;
+use crate::service::{LinkId, RecordId};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::held::Rank;
@@ -30,6 +30,8 @@ pub(in super::super) struct ClassKey {
     pub(in super::super) arrived_over: Option<LinkId>,
     /// Links on which the bundles cannot be sent.
     pub(in super::super) excluded_links: Vec<LinkId>,
+    /// True for encrypted bundles, which never use a link on an amateur radio band.
+    pub(in super::super) encrypted: bool,
     /// Nodes that have a copy or are receiving one, by [`Links::key_of`], in order.
     pub(in super::super) given: Vec<u64>,
 }
@@ -129,6 +131,13 @@ impl Queues {
         [by_link, by_node, everyone].into_iter().flatten().flatten()
     }
 
+    /// Encrypted bundles that wait and might use this link if they were not.
+    pub(in super::super) fn encrypted_of(&self, link: LinkId, links: &Links) -> Vec<RecordId> {
+        let classes = self.of_link(link, links).map(|id| &self.classes[id]);
+        let encrypted = classes.filter(|class| class.key.encrypted);
+        encrypted.flat_map(|class| class.queue.iter().map(|(_, record)| *record)).collect()
+    }
+
     /// True if a bundle would use this link, which is down and previously led to this node, if it were up.
     pub(in super::super) fn wants(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let by_node = led_to.and_then(|node| self.by_hop.get(&Hop::Node(node.clone())));
@@ -152,7 +161,13 @@ impl ClassKey {
 
     /// True if the bundles themselves do not exclude this link.
     pub(in super::super) fn may(&self, link: LinkId, links: &Links) -> bool {
-        !self.excluded_links.contains(&link) && !self.leads_back(link, links)
+        !self.is_barred(link, links) && !self.leads_back(link, links)
+    }
+
+    /// True if the bundles cannot be sent on this link, or must not, because they are encrypted and it uses an
+    /// amateur radio band.
+    pub(in super::super) fn is_barred(&self, link: LinkId, links: &Links) -> bool {
+        self.excluded_links.contains(&link) || (self.encrypted && links.is_amateur(link))
     }
 
     /// True if a bundle of this class would use a link that is down if it led to the same node as before: the
@@ -160,7 +175,7 @@ impl ClassKey {
     fn would_use(&self, link: LinkId, led_to: Option<&Eid>, view: &RoutingView<'_>) -> bool {
         let back_to =
             led_to.zip(self.previous.as_ref()).is_some_and(|(node, previous)| node.same_node(previous));
-        if back_to || self.arrived_over == Some(link) || self.excluded_links.contains(&link) {
+        if back_to || self.arrived_over == Some(link) || self.is_barred(link, view.links) {
             return false;
         }
         let NextHops::Hops(hops) = &self.ways else {
@@ -175,7 +190,7 @@ impl ClassKey {
             hops.iter().take_while(|(other, _)| other <= cost).flat_map(|(_, hop)| view.links.of(hop));
         !as_cheap.into_iter().any(|other| {
             view.links.usable(other, view.now)
-                && !self.excluded_links.contains(&other)
+                && !self.is_barred(other, view.links)
                 && !self.leads_back(other, view.links)
         })
     }

@@ -1,5 +1,7 @@
 //! Scenario tests of the agent.
 
+mod amateur;
+pub(super) use amateur::Encrypting;
 pub(super) mod audit;
 mod chaos;
 mod chosen;
