@@ -223,6 +223,7 @@ mod tests {
             name: BundleName { source: "dtn://tx/".into(), created: (1, delivery.0).into() },
             destination: "dtn://rx/in".into(),
             length: content.len() as u64,
+            signature: None,
         };
         engine.handle_indication(NOW, begin.clone().into());
         engine.handle_indication(NOW, begin.into());
