@@ -56,8 +56,9 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["--help"],
+        &["doctor", "--help"],
         &["measure", "--help"],
         &["demo", "--help"],
         &["compare", "--help"],

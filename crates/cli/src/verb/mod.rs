@@ -5,6 +5,7 @@ mod certificate;
 mod clock;
 mod compare;
 mod demo;
+mod doctor;
 mod emulate;
 mod links;
 mod measure;
@@ -38,6 +39,7 @@ pub(crate) enum Verb {
     Ping(ping::Ping),
     Measure(measure::Measure),
     Status(status::Status),
+    Doctor(doctor::Doctor),
     Bundles(bundles::Bundles),
     Store(store::Store),
     Links(links::Links),
@@ -61,6 +63,7 @@ impl Verb {
             Verb::Ping(ping) => ping.run(),
             Verb::Measure(measure) => measure.run(),
             Verb::Status(status) => status.run(),
+            Verb::Doctor(doctor) => doctor.run(),
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
