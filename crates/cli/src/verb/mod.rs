@@ -4,10 +4,12 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod completions;
 mod demo;
 mod doctor;
 mod emulate;
 mod links;
+mod man;
 mod measure;
 mod model;
 mod monitor;
@@ -45,6 +47,8 @@ pub(crate) enum Verb {
     Links(links::Links),
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Verb {
@@ -69,6 +73,8 @@ impl Verb {
             Verb::Links(links) => links.run(),
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
+            Verb::Completions(completions) => completions.run(),
+            Verb::Man(man) => man.run(),
         }
     }
 }
