@@ -14,6 +14,7 @@ mod node_connection;
 mod node_file;
 mod output;
 mod verb;
+mod watch;
 
 use clap::{Command, CommandFactory, Parser};
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 use crate::failure::CommandResult;
 use crate::node_connection::{NodeOptions, bytes, seconds};
+use crate::watch::WatchOptions;
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
@@ -12,6 +13,8 @@ use std::fmt::Write;
 pub(crate) struct Links {
     #[command(subcommand)]
     what: Option<LinksAction>,
+    #[command(flatten)]
+    watch: WatchOptions,
     #[command(flatten)]
     reach: NodeOptions,
 }
@@ -57,8 +60,7 @@ impl Links {
             Some(LinksAction::Heal { name }) => talk.done(Request::OpenLink { name: name.clone() })?,
             Some(LinksAction::Remove { name }) => talk.done(Request::RemoveLink { name: name.clone() })?,
         }
-        let links = talk.links()?;
-        self.reach.show(&links, || words(&links))
+        self.watch.show(&self.reach, || talk.links(), |links| words(links))
     }
 }
 
