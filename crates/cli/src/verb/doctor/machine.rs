@@ -1,6 +1,6 @@
 //! Checks of the configuration against the machine, and of a node that is not running.
 
-use super::{Doctor, Findings, Reach};
+use super::{Doctor, Findings, Reach, counted};
 use crate::meter::{Meter, Unit};
 use crate::node_connection::bytes;
 use longwire_node::config::{ClockSource, DatagramListener, StorageKind, TncSettings};
@@ -113,7 +113,7 @@ fn secrets(doctor: &Doctor, config: &Config, findings: &mut Findings) {
         }
     }
     if count > 0 && findings.faults() == before {
-        findings.ok(format!("{count} files with keys or tokens are closed to other users"));
+        findings.ok(format!("{} with keys or tokens, closed to other users", counted(count, "file")));
     }
 }
 
@@ -158,7 +158,9 @@ fn store(folder: &Path, findings: &mut Findings) {
         storage::check(folder, &mut |done, all| meter.show(done, all))
     };
     match checked {
-        Ok(store) if store.is_sound() => findings.ok(format!("store: {} records, no damage", store.records)),
+        Ok(store) if store.is_sound() => {
+            findings.ok(format!("store: {}, no damage", counted(store.records as usize, "record")))
+        }
         Ok(store) => findings.error(
             format!("store {}: {} places are damaged", folder.display(), store.damage.len()),
             "bundles are damaged or lost; the node reports each and deletes it",
@@ -190,7 +192,7 @@ fn ports(config: &Config, findings: &mut Findings) {
         port("UDP", text, |address| UdpSocket::bind(address).map(drop), findings);
     }
     if count > 0 && findings.faults() == before {
-        findings.ok(format!("the {count} ports of the node are free"));
+        findings.ok(format!("{} in the configuration, not used by another program", counted(count, "port")));
     }
 }
 
