@@ -82,11 +82,15 @@ fn certificate(config: &Config, within: Duration, findings: &mut Findings) {
     let days = left_s / DAY_S;
     match left_s < i64::try_from(within.as_secs()).unwrap_or(i64::MAX) {
         true => findings.warning(
-            format!("the certificate {} expires in {days} days", path.display()),
+            format!("the certificate {} expires in {}", path.display(), counted(days as usize, "day")),
             "afterwards peers refuse all sessions with TLS",
             "create a certificate with `longwire certificate --replace`, and restart the node",
         ),
-        false => findings.ok(format!("certificate {}: valid for {days} days", path.display())),
+        false => findings.ok(format!(
+            "certificate {}, valid for {}",
+            path.display(),
+            counted(days as usize, "day")
+        )),
     }
 }
 
@@ -162,7 +166,7 @@ fn store(folder: &Path, findings: &mut Findings) {
             findings.ok(format!("store: {}, no damage", counted(store.records as usize, "record")))
         }
         Ok(store) => findings.error(
-            format!("store {}: {} places are damaged", folder.display(), store.damage.len()),
+            format!("the store {} has {}", folder.display(), counted(store.damage.len(), "damaged place")),
             "bundles are damaged or lost; the node reports each and deletes it",
             "`longwire store check` lists the damage; back up the folder, then run `longwire store repair`",
         ),

@@ -12,6 +12,8 @@ use longwire_node::view::{Bundle, Filter, Link, State, Status};
 const PAGE: usize = 1000;
 /// Bundles without a route that are counted at most.
 const COUNTED_MAX: usize = 10_000;
+/// Time for which refusals and failed handshakes are reported, seconds: strangers cause some at every open port.
+const RECENT_S: f64 = 86_400.0;
 
 pub(super) fn look(
     doctor: &Doctor,
@@ -91,7 +93,7 @@ fn examine(doctor: &Doctor, config: &Config, status: &Status, findings: &mut Fin
     clock(config, status, findings);
     store(status, findings);
     descriptors(status, findings);
-    for link in status.links.iter().filter(|link| is_down(doctor, status, link)) {
+    for link in status.links.iter().filter(|link| is_down(doctor, config, status, link)) {
         let (name, since) = (&link.name, seconds(link.since_s));
         let reason = link.why_down.as_deref().unwrap_or("not connected yet");
         let hint = match link.down_reason.as_deref() {
@@ -125,19 +127,14 @@ fn examine(doctor: &Doctor, config: &Config, status: &Status, findings: &mut Fin
             "correct the [[gateway]] or the program",
         );
     }
-    for refused in &status.refused {
+    for refused in status.refused.iter().filter(|refused| refused.last_s < RECENT_S) {
         findings.warning(
-            format!(
-                "{} refused from link `{}`: {}",
-                super::counted(refused.count as usize, "time"),
-                refused.link,
-                refused.what
-            ),
+            format!("data from link `{}` was refused: {}", refused.link, refused.what),
             "data of this peer does not get through",
             "`longwire status` shows which `accept` or `kind` would help; docs/peers.md",
         );
     }
-    if let Some(latest) = status.tls.recent.first() {
+    if let Some(latest) = status.tls.recent.first().filter(|latest| latest.ago_s < RECENT_S) {
         findings.warning(
             format!("TLS with {} failed {} ago: {}", latest.peer, seconds(latest.ago_s), latest.what),
             "sessions that require TLS are refused",
@@ -243,17 +240,22 @@ fn descriptors(status: &Status, findings: &mut Findings) {
 }
 
 /// Returns true for a link that has been down for long although it should be up. Links with planned contacts are down between
-/// them, and idle ones are opened again when they are needed.
-fn is_down(doctor: &Doctor, status: &Status, link: &Link) -> bool {
+/// them, idle ones are opened again when they are needed, and some are configured to stay closed.
+fn is_down(doctor: &Doctor, config: &Config, status: &Status, link: &Link) -> bool {
     let in_contact = link.contacts.iter().any(|contact| {
         status.dtn_ms.is_some_and(|now| (contact.start_dtn_ms..contact.end_dtn_ms).contains(&now))
     });
     let should_be_up = link.contacts.is_empty() || in_contact;
-    let is_idle = link.down_reason.as_deref() == Some("idle");
+    let stays_closed = config.link.iter().any(|settings| settings.name == link.name && !settings.open);
+    let is_wanted = match link.down_reason.as_deref() {
+        Some("idle") => false,
+        Some("cut") => !stays_closed,
+        _ => true,
+    };
     !link.up
         && !link.calls
         && link.why_down.is_some()
-        && !is_idle
+        && is_wanted
         && should_be_up
         && link.since_s >= doctor.down_for.as_secs_f64()
 }
@@ -261,7 +263,8 @@ fn is_down(doctor: &Doctor, status: &Status, link: &Link) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_node::view::{ContactWindow, Process, Store};
+    use longwire_node::config::LinkSettings;
+    use longwire_node::view::{ContactWindow, Process, Refused, Store, Tls, TlsTrouble};
     use std::time::Duration;
 
     fn faults(status: &Status) -> Vec<String> {
@@ -271,7 +274,8 @@ mod tests {
             expires_within: Duration::from_secs(1),
             json: false,
         };
-        let config = Config { node: status.node.clone(), ..Config::default() };
+        let closed = LinkSettings { name: "closed".into(), open: false, ..LinkSettings::default() };
+        let config = Config { node: status.node.clone(), link: vec![closed], ..Config::default() };
         let mut findings = Findings::default();
         examine(&doctor, &config, status, &mut findings);
         findings.0.into_iter().filter(|finding| finding.why.is_some()).map(|finding| finding.what).collect()
@@ -316,7 +320,22 @@ mod tests {
     }
 
     #[test]
-    fn a_link_between_its_contacts_is_not_a_fault() {
+    fn refusals_and_failed_handshakes_are_reported_for_a_day() {
+        let with = |ago_s| {
+            let refused =
+                Refused { link: "bob".into(), what: "no CRC".into(), last_s: ago_s, ..Refused::default() };
+            let trouble = TlsTrouble { ago_s, peer: "bob:4556".into(), what: "unknown authority".into() };
+            let tls = Tls { recent: vec![trouble], ..Tls::default() };
+            faults(&Status { refused: vec![refused], tls, ..healthy() })
+        };
+        let recent = with(60.0);
+        assert!(recent[0].contains("data from link `bob` was refused: no CRC"), "{recent:?}");
+        assert!(recent[1].contains("TLS with bob:4556 failed 60 s ago: unknown authority"), "{recent:?}");
+        assert_eq!(with(100_000.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_that_is_meant_to_be_down_is_not_a_fault() {
         let link = Link {
             name: "bob".into(),
             why_down: Some("connection refused".into()),
@@ -330,6 +349,8 @@ mod tests {
         assert_eq!(with(Link { since_s: 299.0, ..link.clone() }), [""; 0]);
         assert_eq!(with(Link { contacts: vec![contact(2000, 3000)], ..link.clone() }), [""; 0]);
         assert_eq!(with(Link { contacts: vec![contact(500, 3000)], ..link.clone() }).len(), 1);
-        assert_eq!(with(Link { down_reason: Some("idle".into()), ..link }), [""; 0]);
+        assert_eq!(with(Link { down_reason: Some("idle".into()), ..link.clone() }), [""; 0]);
+        let cut = |name: &str| Link { name: name.into(), down_reason: Some("cut".into()), ..link.clone() };
+        assert_eq!((with(cut("bob")).len(), with(cut("closed")).len()), (1, 0));
     }
 }
