@@ -14,8 +14,9 @@ mod node_connection;
 mod node_file;
 mod output;
 mod verb;
+mod watch;
 
-use clap::Parser;
+use clap::{Command, CommandFactory, Parser};
 use std::process::ExitCode;
 
 /// Move files and messages over links too slow, lossy or intermittent for ordinary TCP/IP, and measure which
@@ -36,4 +37,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
     }
+}
+
+/// Definition of all commands and options.
+fn definition() -> Command {
+    Arguments::command()
 }

@@ -55,7 +55,7 @@ impl NodeOptions {
     pub(crate) fn connect(&self) -> CommandResult<NodeConversation> {
         let path = self.path()?;
         let connection = ControlConnection::open(&path).map_err(|error| unreachable_at(&path, &error))?;
-        Ok(NodeConversation { connection })
+        Ok(NodeConversation::over(connection))
     }
 
     /// Prints the result as JSON, or else as the given text.
@@ -95,7 +95,7 @@ impl StartingNodeOptions {
         let mut said_so = self.quiet;
         loop {
             let error = match ControlConnection::open(&path) {
-                Ok(connection) => return Ok(NodeConversation { connection }),
+                Ok(connection) => return Ok(NodeConversation::over(connection)),
                 Err(error) => error,
             };
             if error.kind() == io::ErrorKind::PermissionDenied || began.elapsed() > self.node_within {
@@ -116,6 +116,10 @@ pub(crate) struct NodeConversation {
 }
 
 impl NodeConversation {
+    pub(crate) fn over(connection: ControlConnection) -> NodeConversation {
+        NodeConversation { connection }
+    }
+
     pub(crate) fn ask(&mut self, request: impl Into<Message<Request>>) -> CommandResult {
         self.connection.say(request).map_err(|error| lost(&error))
     }
@@ -179,8 +183,13 @@ impl NodeConversation {
 
 /// Failure to connect to the control socket at `path`.
 fn unreachable_at(path: &Path, error: &io::Error) -> CommandFailure {
+    CommandFailure::Failed(failure_at(path, error))
+}
+
+/// Describes a failure to connect to the control socket at `path`.
+pub(crate) fn failure_at(path: &Path, error: &io::Error) -> Error {
     let path = path.display();
-    CommandFailure::Failed(match error.kind() {
+    match error.kind() {
         io::ErrorKind::PermissionDenied => Error::new(format!(
             "permission denied for the control socket {path}"
         ))
@@ -189,7 +198,7 @@ fn unreachable_at(path: &Path, error: &io::Error) -> CommandFailure {
             .hint("start it with `longwire node`; everything that it accepted is in its store"),
         _ => Error::new(format!("cannot connect to a node at {path}: {error}"))
             .hint("start the node with `longwire node`, or give its location with --config or --control"),
-    })
+    }
 }
 
 fn lost(error: &io::Error) -> CommandFailure {

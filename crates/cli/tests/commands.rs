@@ -56,9 +56,12 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 12] = [
         &["--help"],
         &["init", "--help"],
+        &["doctor", "--help"],
+        &["status", "--help"],
+        &["links", "--help"],
         &["measure", "--help"],
         &["demo", "--help"],
         &["compare", "--help"],

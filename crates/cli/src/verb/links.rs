@@ -2,6 +2,7 @@
 
 use crate::failure::CommandResult;
 use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
+use crate::watch::WatchOptions;
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
 use longwire_node::view::{Link, Proven, Radio, Tnc};
@@ -12,6 +13,8 @@ use std::fmt::Write;
 pub(crate) struct Links {
     #[command(subcommand)]
     what: Option<LinksAction>,
+    #[command(flatten)]
+    watch: WatchOptions,
     #[command(flatten)]
     reach: NodeOptions,
 }
@@ -75,8 +78,7 @@ impl Links {
                 return self.show_tncs(&mut talk);
             }
         }
-        let links = talk.links()?;
-        self.reach.show(&links, || words(&links))
+        self.watch.show(&self.reach, || talk.links(), |links| words(links))
     }
 
     fn show_tncs(&self, talk: &mut NodeConversation) -> CommandResult {

@@ -4,12 +4,15 @@ mod bundles;
 mod certificate;
 mod clock;
 mod compare;
+mod completions;
 mod demo;
+mod doctor;
 mod emulate;
 mod heard;
 mod init;
 mod key;
 mod links;
+mod man;
 mod measure;
 mod model;
 mod monitor;
@@ -42,6 +45,7 @@ pub(crate) enum Verb {
     Ping(ping::Ping),
     Measure(measure::Measure),
     Status(status::Status),
+    Doctor(doctor::Doctor),
     Bundles(bundles::Bundles),
     Store(store::Store),
     Links(links::Links),
@@ -49,6 +53,8 @@ pub(crate) enum Verb {
     Clock(clock::Clock),
     Certificate(certificate::Certificate),
     Key(key::Key),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Verb {
@@ -68,6 +74,7 @@ impl Verb {
             Verb::Ping(ping) => ping.run(),
             Verb::Measure(measure) => measure.run(),
             Verb::Status(status) => status.run(),
+            Verb::Doctor(doctor) => doctor.run(),
             Verb::Bundles(bundles) => bundles.run(),
             Verb::Store(store) => store.run(),
             Verb::Links(links) => links.run(),
@@ -75,6 +82,8 @@ impl Verb {
             Verb::Clock(clock) => clock.run(),
             Verb::Certificate(certificate) => certificate.run(),
             Verb::Key(key) => key.run(),
+            Verb::Completions(completions) => completions.run(),
+            Verb::Man(man) => man.run(),
         }
     }
 }

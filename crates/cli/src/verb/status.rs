@@ -2,6 +2,7 @@
 
 use crate::failure::CommandResult;
 use crate::node_connection::{NodeOptions, bytes, seconds};
+use crate::watch::WatchOptions;
 use clap::Args;
 use longwire_node::view;
 use std::fmt::Write;
@@ -10,13 +11,15 @@ use std::fmt::Write;
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
+    watch: WatchOptions,
+    #[command(flatten)]
     reach: NodeOptions,
 }
 
 impl Status {
     pub(crate) fn run(&self) -> CommandResult {
-        let status = self.reach.connect()?.status()?;
-        self.reach.show(&status, || words(&status))
+        let mut talk = self.reach.connect()?;
+        self.watch.show(&self.reach, || talk.status(), words)
     }
 }
 

@@ -6,7 +6,7 @@ use longwire_settings::error::Error;
 use rustix::fs::{Access, access};
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::unix::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl Config {
     /// Checks that a node with this configuration can start here: the store, the socket and the folders can be created; the
@@ -73,6 +73,13 @@ impl Config {
         self.http.token()?;
         self.security().map(drop)?;
         self.credentials().map(drop)
+    }
+
+    /// Returns the paths of the files that contain keys or tokens, which other users must not be able to read: the key of the
+    /// certificate, the token for HTTP, and the keys of convergence layers.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let key = self.tls.key.clone().filter(|_| self.uses_tls());
+        key.into_iter().chain(self.http.token_file.clone()).chain(self.carrier_files()).collect()
     }
 }
 
