@@ -252,19 +252,21 @@ fn are_intact(
     let mut missing: Vec<&Bytes> = files.iter().collect();
     for &(delivery, length) in arrived {
         let mut content = Vec::new();
+        let mut asked = 0;
         while (content.len() as u64) < length {
-            let left = length - content.len() as u64;
-            let part = left.min(PART_BYTES.into()) as u32;
-            say(connection, Request::Read { delivery, offset: content.len() as u64, length: part })?;
-            loop {
-                match hear(connection)? {
-                    Some(Message { head: Reply::Data { .. }, body }) => {
-                        content.extend_from_slice(&body);
-                        break;
-                    }
-                    Some(Message { head: Reply::Gone { .. }, .. }) => return Ok(false),
-                    _ => {}
+            let at = content.len() as u64;
+            // A part may come in several pieces.
+            if at == asked {
+                let part = (length - at).min(PART_BYTES.into()) as u32;
+                say(connection, Request::Read { delivery, offset: at, length: part })?;
+                asked = at + u64::from(part);
+            }
+            match hear(connection)? {
+                Some(Message { head: Reply::Data { offset, .. }, body }) if offset == at => {
+                    content.extend_from_slice(&body);
                 }
+                Some(Message { head: Reply::Gone { .. }, .. }) => return Ok(false),
+                _ => {}
             }
         }
         let Some(at) = missing.iter().position(|file| ***file == content) else { return Ok(false) };

@@ -7,9 +7,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
+/// More than a node passes on at once.
+const BYTES: usize = 300_000;
+
 /// Compares over a link and returns the names of the protocols that also ran live; `None` without the permission to do so.
 fn live(place: &Place, link: &str) -> Option<BTreeSet<String>> {
-    fs::write(place.path("letter.txt"), noise(20_000, 1)).unwrap();
+    fs::write(place.path("letter.txt"), noise(BYTES, 1)).unwrap();
     let words = ["compare", "letter.txt", "--link", link, "--runs", "1", "--live", "--json", "--quiet"];
     let output = place.longwire(&words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -31,7 +34,7 @@ fn live(place: &Place, link: &str) -> Option<BTreeSet<String>> {
 #[test]
 fn nodes_and_the_kernel_run_over_a_line() {
     let place = Place::new("live-line");
-    fs::write(place.path("line.toml"), "title = 'line'\nrate-bps = 500000\ndelay-ms = 5\n").unwrap();
+    fs::write(place.path("line.toml"), "title = 'line'\nrate-bps = 1000000\ndelay-ms = 5\n").unwrap();
     let Some(names) = live(&place, "./line.toml") else { return };
     assert!(names.contains("tcp/linux-6"), "{names:?}");
     for protocol in ["ltp", "ltp-fec", "saratoga", "norm", "aerotp", "tcpcl4"] {
@@ -44,7 +47,7 @@ fn nodes_run_over_a_radio_channel_without_root() {
     let place = Place::new("live-radio");
     fs::write(
         place.path("fast.toml"),
-        "title = 'fast'\nrate-bps = 100000\nmtu-bytes = 256\n[radio]\ntx-delay-ms = 20\nslot-time-ms = 10\n",
+        "title = 'fast'\nrate-bps = 2000000\nmtu-bytes = 256\n[radio]\ntx-delay-ms = 10\nslot-time-ms = 10\n",
     )
     .unwrap();
     let names = live(&place, "./fast.toml").unwrap();
