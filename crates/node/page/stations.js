@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { channel } from "./channel.js";
 import { draw, empty, facts, make, replace, say } from "./dom.js";
-import { duration, moment, fromDtn, plural, shortNode } from "./format.js";
+import { count, duration, plural, shortNode } from "./format.js";
 import { onStatus, status } from "./state.js";
 
 /** Maximum number of nodes on the map: more are unreadable, and the table has them. */
@@ -145,14 +145,15 @@ function renderHeard() {
     replace(heardPlace, make("p", { class: "soft" }, "No station has been heard yet."));
   } else {
     const cell = (value) => make("td", {}, value === null || value === undefined ? "" : String(value));
-    const rows = heard.slice(0, 500).map((station) => make("tr", {}, cell(station.callsign), cell(station.tnc), cell(heardAt(station.last_heard)),
-      cell(station.frames), cell([station.via ?? []].flat().join(", ")), make("td", {}, make("bdi", {}, station.text ?? ""))));
+    const rows = heard.slice(0, 500).map((station) => make("tr", {}, cell(station.callsign), cell(station.tnc), cell(`${duration(station.last_s)} ago`),
+      cell(station.frames), cell([station.via ?? []].flat().join(", ")), cell(repetitions(station.link)), make("td", {}, make("bdi", {}, station.text ?? ""))));
     replace(heardPlace, make("table", {}, make("caption", { class: "unseen" }, "Stations heard"),
-      make("thead", {}, make("tr", {}, ["Callsign", "TNC", "Last heard", "Frames", "Via", "Text"].map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, rows)));
+      make("thead", {}, make("tr", {}, ["Callsign", "TNC", "Last heard", "Frames", "Via", "Repeated", "Text"].map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, rows)));
   }
 }
 
-/** A time as the node gives it: DTN milliseconds, or text. */
-function heardAt(time) {
-  return typeof time === "number" ? moment(fromDtn(time), true) : time;
+/** Share of the frames of a link that were sent again, which shows its losses; empty without a link. */
+function repetitions(link) {
+  const sent = link?.information_sent ?? 0;
+  return sent === 0 ? "" : `${Math.round((100 * (link.information_repeated ?? 0)) / sent)} % of ${count(sent)} frames`;
 }

@@ -45,7 +45,7 @@ pub(crate) struct Init {
     /// Neighbour and how it is reached, one or more times: bob=DL2ABC-1 by radio, bob=192.0.2.7:4556 over TCP
     #[arg(long = "peer", value_name = "NODE=REACH")]
     peers: Vec<String>,
-    /// Address on which the node accepts connections over TCP, such as [::]:4556, or `none`
+    /// Address on which the node accepts connections over TCP, such as 0.0.0.0:4556, or `none`
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Address of the web page, or `none`; an address beyond this machine needs a token (docs/page.md)
