@@ -84,6 +84,7 @@ fn a_terminal_is_repainted_and_never_scrolls() {
         if text.matches(repaint).count() == 3 {
             break text;
         }
+        assert!(text.matches("link `bob0`").count() < 6, "it is not repainted: {text}");
     };
     let pictures: Vec<&str> = pictures.split(repaint).collect();
     assert_eq!(pictures[0], "");
