@@ -56,8 +56,9 @@ fn all_of(place: &Place, commands: &[&[&str]]) -> String {
 #[test]
 fn help() {
     let place = Place::new("help");
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
         &["--help"],
+        &["call", "--help"],
         &["init", "--help"],
         &["doctor", "--help"],
         &["status", "--help"],
@@ -76,7 +77,10 @@ fn help() {
 #[test]
 fn commands_that_are_not_understood() {
     let place = Place::new("usage");
-    let commands: [&[&str]; 24] = [
+    let commands: [&[&str]; 27] = [
+        &["call", "N0CALL", "--tnc", "127.0.0.1:8001", "--own", "OE1ABC"],
+        &["call", "OE1ABC", "--tnc", "127.0.0.1:8001", "--own", "OE1ABC"],
+        &["call", "OE1XYZ", "--tnc", "nowhere", "--own", "OE1ABC"],
         &["compere", "letter.txt"],
         &["emulate", "lan"],
         &["emulate", "lan", "--udp", "127.0.0.1:7001"],

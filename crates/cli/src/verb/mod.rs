@@ -1,6 +1,7 @@
 //! Verbs of the command, one module each.
 
 mod bundles;
+mod call;
 mod certificate;
 mod clock;
 mod compare;
@@ -40,6 +41,7 @@ pub(crate) enum Verb {
     Init(init::Init),
     Node(node::Node),
     Monitor(monitor::Monitor),
+    Call(call::Call),
     Send(send::Send),
     Recv(recv::Recv),
     Ping(ping::Ping),
@@ -69,6 +71,7 @@ impl Verb {
             Verb::Init(init) => init.run(),
             Verb::Node(node) => node.run(),
             Verb::Monitor(monitor) => monitor.run(),
+            Verb::Call(call) => call.run(),
             Verb::Send(send) => send.run(),
             Verb::Recv(recv) => recv.run(),
             Verb::Ping(ping) => ping.run(),

@@ -13,12 +13,14 @@
 //! The engine requests its line and requests it again after a loss. Outgoing data waits in the pump, limited by the room
 //! granted to the engine; incoming data is limited by the pump's window.
 
+mod call;
 mod line;
 mod listen;
 mod room;
 #[cfg(test)]
 mod tests;
 
+pub use call::{Call, CallEnd, CallEvent, Sender, TEXTS_MAX, Texts, texts};
 pub use listen::{ListenEvent, listen};
 pub use room::{CreditedService, RequestRefused};
 
