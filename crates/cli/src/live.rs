@@ -81,7 +81,7 @@ pub(crate) fn run(
     })
 }
 
-/// End of the patience of a run.
+/// Time at which a run is given up.
 struct Deadline<'a> {
     at: Instant,
     stop: &'a AtomicBool,
@@ -187,13 +187,14 @@ fn nodes(
     let start = |end: usize| -> Result<(Node, ControlConnection), Error> {
         let config = configuration(folder.path(), end, kind, tncs, &place.name(), &place.configuration)?;
         let control = config.control();
-        let starting = || {
-            let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
-            Node::start(NodeSetup::new(config))
-        };
+        let start = || Node::start(NodeSetup::new(config));
         let node = match namespaces {
-            Some(namespaces) => namespaces[end].run(starting)??,
-            None => starting()?,
+            Some(namespaces) => namespaces[end].run(|| {
+                // Only in this namespace: the default depends on the system, and the virtual run has Reno.
+                let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
+                start()
+            })??,
+            None => start()?,
         };
         let connection = ControlConnection::open(&control);
         Ok((node, connection.map_err(|error| Error::new(format!("cannot connect to a node: {error}")))?))
@@ -224,7 +225,7 @@ fn nodes(
             at = (arrived.len() == files.len()).then(Instant::now);
         }
     }
-    let is_whole = at.is_some() && are_intact(&mut there, &arrived, files)?;
+    let is_whole = at.is_some() && are_intact(&mut there, &arrived, files, deadline)?;
     drop((here, there));
     alice.stop();
     bob.stop();
@@ -248,12 +249,16 @@ fn are_intact(
     connection: &mut ControlConnection,
     arrived: &[(u64, u64)],
     files: &[Bytes],
+    deadline: &Deadline<'_>,
 ) -> Result<bool, Error> {
     let mut missing: Vec<&Bytes> = files.iter().collect();
     for &(delivery, length) in arrived {
         let mut content = Vec::new();
         let mut asked = 0;
         while (content.len() as u64) < length {
+            if deadline.has_come() {
+                return Ok(false);
+            }
             let at = content.len() as u64;
             // A part may come in several pieces.
             if at == asked {

@@ -83,6 +83,17 @@ fn files_arrive_over_a_line_and_both_nodes_have_a_page() {
 }
 
 #[test]
+fn a_configuration_that_is_not_of_a_demonstration_is_not_replaced() {
+    let place = Place::new("demo-foreign");
+    fs::create_dir(place.path("here")).unwrap();
+    fs::write(place.path("here/bob.toml"), "node = 'dtn://bob/'\n").unwrap();
+    let output = place.longwire(&["demo", "lan", "--dir", "here"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("is not of a demonstration"), "{said}");
+    assert_eq!(fs::read_to_string(place.path("here/bob.toml")).unwrap(), "node = 'dtn://bob/'\n");
+}
+
+#[test]
 fn files_arrive_over_a_radio_channel_and_nothing_remains() {
     let place = Place::new("demo-radio");
     // As packet radio, but fast, so that the test is.

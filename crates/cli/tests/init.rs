@@ -68,7 +68,8 @@ fn two_stations_are_set_up_and_exchange_a_file() {
 fn a_file_is_neither_replaced_nor_written_with_a_mistake() {
     let place = Place::new("init-mistakes");
     let init = |more: &[&str]| {
-        let words = [&["init", "--node", "alice", "--tnc", "none"][..], more].concat();
+        let tnc: &[&str] = if more.contains(&"--tnc") { &[] } else { &["--tnc", "none"] };
+        let words = [&["init", "--node", "alice"][..], tnc, more].concat();
         place.longwire(&words).output().unwrap()
     };
     let error = |more: &[&str]| {
@@ -78,13 +79,16 @@ fn a_file_is_neither_replaced_nor_written_with_a_mistake() {
     };
     assert!(error(&["--peer", "bob"]).contains("does not say how the neighbour is reached"));
     assert!(error(&["--peer", "bob=DL2ABC"]).contains("this node has no TNC"));
-    assert!(error(&["--listen", "nowhere"]).contains("hint:"));
+    assert!(error(&["--listen", "nowhere"]).contains("nowhere"));
     assert!(!place.path("node.toml").exists());
     assert!(init(&["--peer", "bob=192.0.2.7:4556"]).status.success());
     let first = fs::read(place.path("node.toml")).unwrap();
     assert!(error(&[]).contains("exists already"));
     assert_eq!(fs::read(place.path("node.toml")).unwrap(), first);
+    fs::set_permissions(place.path("node.toml"), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(init(&["--force"]).status.success());
+    assert_eq!(fs::metadata(place.path("node.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(error(&["--config", "third.toml", "--tnc", "direwolf"]).contains("not the place of a TNC"));
     assert!(fs::read(place.path("node.toml")).unwrap() != first);
     // Without a terminal nothing is asked.
     let output = place.longwire(&["init", "--config", "other.toml", "--tnc", "none"]).output().unwrap();

@@ -27,6 +27,8 @@ const NAMES: [&str; 2] = ["alice", "bob"];
 /// Time that the first file needs on the link at least, so that its transfer can be watched.
 const WATCHED_S: u64 = 20;
 const TEXT_BYTES_MAX: u64 = 20_000_000;
+/// First line of the configurations of a demonstration, which the next one may replace.
+const MARK: &str = "# Written by `longwire demo`.";
 /// Endings of incomplete files, which a drop folder leaves alone.
 const UNSENT: [&str; 6] = ["~", ".part", ".tmp", ".crdownload", ".filepart", ".swp"];
 /// Interval between two looks for arrived files.
@@ -36,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(100);
 ///
 /// Starts two nodes, alice and bob, over an emulated link in real time, and sends a file. Prints the addresses of their
 /// pages; a file that is copied into the folder of alice is sent as well. Nothing has to be configured, and nothing remains
-/// after Ctrl-C.
+/// after Ctrl-C, except with --dir.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Built-in links: {}.", link::shipped_names()))]
 pub(crate) struct Demo {
@@ -80,7 +82,7 @@ impl Demo {
         let stop = interrupts()?;
         let folder = self.folder()?;
         let first = self.first_file(&path)?;
-        // The nodes get these ports; held until the link has its own, which are others then.
+        // The nodes get these ports, which are held until the link has others.
         let held = [free_udp_port()?, free_udp_port()?];
         let listens = [held[0].1, held[1].1];
         let mut emulator = Emulator::open(&path, &ports(&path, listens), seed())?;
@@ -153,7 +155,7 @@ impl Demo {
             print(&format!("  {name:<6} http://{address}/"))?;
         }
         let (out, arrived) = (folder.join(NAMES[0]).join("out"), folder.join(NAMES[1]).join("in"));
-        // Those of an earlier demonstration in the same folder.
+        // Files of an earlier demonstration in the same folder are not news.
         let mut seen: BTreeSet<PathBuf> = files_in(&arrived).collect();
         write_whole(&out, file, content)?;
         let length = bytes(content.len() as u64);
@@ -184,9 +186,12 @@ impl Demo {
         let content = fs::read(file).map_err(|error| {
             Error::new(format!("cannot read {}: {error}", file.display())).hint("give a file with --send")
         })?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+            return Err(Error::new(format!("{} has no name that can be sent", file.display()))
+                .hint("rename the file: its name must be UTF-8"));
+        };
         match !name.starts_with('.') && !UNSENT.iter().any(|ending| name.ends_with(ending)) {
-            true => Ok((name.into_owned(), content)),
+            true => Ok((name.to_owned(), content)),
             false => {
                 Err(Error::new(format!("a drop folder does not send files that are called like {name}"))
                     .hint("rename it; docs/folders.md lists the names of incomplete files"))
@@ -251,9 +256,14 @@ fn configuration(
          [[link]]\nname = \"{peer}\"\npeer = \"dtn://{peer}/\"\n{over}"
     );
     let file = folder.join(format!("{own}.toml"));
+    let is_foreign = |text: String| !text.starts_with(MARK);
+    if fs::read_to_string(&file).is_ok_and(is_foreign) {
+        return Err(Error::new(format!("{} exists, and is not of a demonstration", file.display()))
+            .hint("choose another folder with --dir"));
+    }
     let node_file = NodeFile::parse(&file, text, None)?;
     let merged = node_file.with(protocol, &compare::configuration_of(protocol, link)?)?;
-    fs::write(&file, &merged.text)
+    fs::write(&file, format!("{MARK}\n{}", merged.text))
         .map_err(|error| Error::new(format!("cannot write {}: {error}", file.display())))?;
     Config::load(&file)
 }

@@ -11,12 +11,12 @@ use file::{Peer, Plan, Reach, Tnc};
 use longwire_node::Config;
 use longwire_proto::ax25::Callsign;
 use longwire_settings::error::Error;
-use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// Rate of a channel if nothing else is said, bit/s.
+const RATE_BPS: u32 = 1200;
 /// Peers that are asked for at most.
 const PEERS_MAX: usize = 100;
 
@@ -39,9 +39,9 @@ pub(crate) struct Init {
     /// Callsign of this station, with its SSID: DL1XYZ-7
     #[arg(long, value_name = "CALLSIGN")]
     callsign: Option<String>,
-    /// Rate of the radio channel, bit/s
-    #[arg(long, value_name = "BPS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000_000))]
-    rate: u32,
+    /// Rate of the radio channel, bit/s [default: 1200]
+    #[arg(long, value_name = "BPS")]
+    rate: Option<String>,
     /// Neighbour and how it is reached, one or more times: bob=DL2ABC-1 by radio, bob=192.0.2.7:4556 over TCP
     #[arg(long = "peer", value_name = "NODE=REACH")]
     peers: Vec<String>,
@@ -68,7 +68,7 @@ impl Init {
         let asks = io::stdin().is_terminal();
         let plan = self.plan(asks)?;
         let text = plan.text();
-        // What a node would refuse is not written.
+        // A configuration that a node would refuse is not written.
         let folder = self.config.parent().filter(|folder| !folder.as_os_str().is_empty());
         Config::parse(&text, &self.config.display().to_string(), folder.unwrap_or(Path::new(".")))?;
         write(&self.config, &text, self.force)?;
@@ -112,11 +112,14 @@ impl Init {
         let place = match &self.tnc {
             Some(none) if none == "none" => return Ok(None),
             Some(place) => place.clone(),
+            // Without a terminal, what is found is used only with a callsign for it.
+            None if !asks && self.callsign.is_none() => return Ok(None),
             None => match choose(asks, &discovery::tncs())? {
                 Some(place) => place,
                 None => return Ok(None),
             },
         };
+        check_place(&place).map_err(usage)?;
         let callsign = answer(
             asks,
             &self.callsign,
@@ -124,21 +127,50 @@ impl Init {
             None,
             callsign,
         )?;
-        Ok(Some(Tnc { place, callsign, rate_bps: self.rate }))
+        let rate_bps = match (&self.rate, asks) {
+            (None, false) => RATE_BPS,
+            (given, _) => {
+                answer(asks, given, "Rate of the radio channel, bit/s (empty for 1200)", Some("1200"), rate)?
+            }
+        };
+        Ok(Some(Tnc { place, callsign, rate_bps }))
     }
 
     fn next_steps(&self, plan: &Plan) -> String {
-        let file = self.config.display();
-        let to = plan.peers.first().map_or("dtn://bob/", |peer| &peer.node);
-        let inbox = if to.starts_with("ipn:") { to.replace(".0", ".1") } else { format!("{to}files") };
+        let file = quoted(&self.config.display().to_string());
         let page = plan.page.as_ref().map(|page| format!("; its page is http://{page}/")).unwrap_or_default();
-        format!(
-            "{file} is written and checked. Next:\n\
-             - run the node{page}\n    longwire node --config {file}\n\
-             - send a file\n    longwire send FILE --to {inbox} --config {file}\n\
-             - receive files that others send to {}\n    longwire recv inbox --config {file}",
-            plan.inbox()
-        )
+        let mut steps = format!(
+            "{} is written and checked. Next:\n- run the node{page}\n    longwire node --config {file}\n",
+            self.config.display()
+        );
+        if let Some(peer) = plan.peers.first() {
+            steps += &format!(
+                "- send a file\n    longwire send FILE --to {} --config {file}\n",
+                inbox(&peer.node)
+            );
+        }
+        steps
+            + &format!(
+                "- receive files that others send to {}\n    longwire recv inbox --config {file}",
+                inbox(&plan.node)
+            )
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Endpoint at which a node receives files.
+fn inbox(node: &str) -> String {
+    match node.strip_suffix(".0") {
+        Some(number) => format!("{number}.1"),
+        None => format!("{node}files"),
     }
 }
 
@@ -204,7 +236,7 @@ fn choose(asks: bool, found: &[discovery::Found]) -> CommandResult<Option<String
         (_, true) => {
             match found {
                 [] => talk(format_args!(
-                    "No TNC found: no serial port, and nothing listens on ports 8000 and 8001."
+                    "No TNC found: no serial port, and nothing listens on ports 8000 to 8002."
                 )),
                 _ => talk(format_args!("Found:")),
             }
@@ -218,12 +250,21 @@ fn choose(asks: bool, found: &[discovery::Found]) -> CommandResult<Option<String
                 match number.map(|at| found.get(at)) {
                     Some(Some(found)) => return Ok(Some(found.place.clone())),
                     Some(None) => talk(format_args!("the list has {} entries", found.len())),
-                    None if said.is_empty() => return Ok(None),
-                    None => return Ok(Some(said)),
+                    None if said.is_empty() || said == "none" => return Ok(None),
+                    None => match check_place(&said) {
+                        Ok(()) => return Ok(Some(said)),
+                        Err(error) => talk(format_args!("{error}")),
+                    },
                 }
             }
         }
     }
+}
+
+/// Checks the place of a TNC.
+fn check_place(place: &str) -> Result<(), Error> {
+    let checked = place.parse::<longwire_node::tnc::TncAddress>();
+    checked.map(drop).map_err(|hint| Error::new(format!("`{place}` is not the place of a TNC")).hint(hint))
 }
 
 /// Reads a node ID, or the name or the number of a node.
@@ -231,10 +272,10 @@ fn node_id(text: &str) -> Result<String, Error> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
-    let node = match text {
-        number if number.parse::<u64>().is_ok() => format!("ipn:{number}.0"),
-        name if is_name(name) => format!("dtn://{}/", name.to_ascii_lowercase()),
-        other => other.to_owned(),
+    let node = match (text.parse::<u64>(), text) {
+        (Ok(number), _) => format!("ipn:{number}.0"),
+        (Err(_), name) if is_name(name) => format!("dtn://{}/", name.to_ascii_lowercase()),
+        (Err(_), other) => other.to_owned(),
     };
     let is_node =
         node.parse::<longwire_proto::bp::Eid>().is_ok_and(|eid| !eid.is_null() && eid.node_id() == eid);
@@ -253,6 +294,11 @@ fn callsign(text: &str) -> Result<String, Error> {
         true => Err(wrong("it is an example; every transmission must identify its operator".to_owned())),
         false => Ok(callsign.to_string()),
     }
+}
+
+fn rate(text: &str) -> Result<u32, Error> {
+    let rate = text.parse::<u32>().ok().filter(|rate| (300..=10_000_000).contains(rate));
+    rate.ok_or_else(|| Error::new(format!("`{text}` is not a rate in bit/s")).hint("1200 and 9600 are usual"))
 }
 
 /// Reads `NODE=REACH`.
@@ -277,16 +323,20 @@ fn peer(text: &str, tnc: Option<&Tnc>) -> Result<Peer, Error> {
     }
 }
 
-/// Writes a new file, or replaces one. Only its owner may read it: a token may be added to it later.
+/// Writes a new file, or replaces one. Only its owner may read it: a token may be added to it later. An earlier file is there until
+/// the new one is complete.
 fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Error> {
-    let mut options = OpenOptions::new();
-    let options = match replaces {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    let written =
-        options.write(true).mode(0o600).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        match replaces {
+            true => file.persist(path),
+            false => file.persist_noclobber(path),
+        }
+        .map_err(|error| error.error)
+    });
+    written.map(drop).map_err(|error| {
         Error::new(format!("cannot write {}: {error}", path.display()))
             .hint("choose another file with --config")
     })
@@ -302,6 +352,7 @@ mod tests {
             ("alice", "dtn://alice/"),
             ("Alice-2", "dtn://alice-2/"),
             ("7", "ipn:7.0"),
+            ("007", "ipn:7.0"),
             ("ipn:7.0", "ipn:7.0"),
             ("dtn://a/", "dtn://a/"),
         ] {

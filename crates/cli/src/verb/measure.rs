@@ -38,14 +38,14 @@ const AHEAD_BYTES_MAX: usize = 64_000_000;
 /// Number of later arrivals after which a bundle is no longer waited for.
 const OVERTAKEN: u64 = 8;
 /// Time without an arrival after which nothing more is expected, in round trips, and at least in seconds.
-const PATIENCE: f64 = 8.0;
-const PATIENCE_S_MIN: f64 = 5.0;
+const SILENCE_ROUND_TRIPS: f64 = 8.0;
+const SILENCE_S_MIN: f64 = 5.0;
 
 /// Measure round trip, throughput and loss to a node with bundles
 ///
 /// Sends small bundles for the round trip, then longer ones for the given time. The other node answers each with a short
-/// bundle, so that the throughput is that of one direction: payload that arrived, without headers. Its sender chooses the
-/// length of the bundles by the rate of the path. Ctrl-C ends the measurement early.
+/// bundle, so that the throughput is that of one direction: payload that arrived, without headers. The length of the bundles
+/// follows from the rate of the path. Ctrl-C ends the measurement early.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
     /// Node ID: dtn://bob/, ipn:7.0
@@ -142,8 +142,8 @@ impl Course {
     }
 
     /// Waits for the next arrival; `None` after this time, or at Ctrl-C.
-    fn arrival(&mut self, patience: Duration) -> CommandResult<Option<Arrival>> {
-        let until = Instant::now() + patience;
+    fn arrival(&mut self, silence_max: Duration) -> CommandResult<Option<Arrival>> {
+        let until = Instant::now() + silence_max;
         while !self.is_stopped() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -206,7 +206,7 @@ impl Course {
 
     /// Estimates the rate of the path, bytes per second, by the gaps between bundles that are sent one behind the other: by longer
     /// bundles while the gaps are too short to be measured.
-    fn rate(&mut self, patience: Duration) -> CommandResult<Option<f64>> {
+    fn rate(&mut self, silence_max: Duration) -> CommandResult<Option<f64>> {
         let mut rate = None;
         for length in PROBE_BYTES {
             for _ in 0..PROBES {
@@ -214,7 +214,7 @@ impl Course {
             }
             let mut at = Vec::new();
             while at.len() < PROBES
-                && let Some(arrival) = self.arrival(patience)?
+                && let Some(arrival) = self.arrival(silence_max)?
             {
                 at.push(arrival.at);
             }
@@ -232,8 +232,9 @@ impl Course {
         let timeout = options.timeout;
         let round_trip_s = round_trips.mean_ms.unwrap_or(0.0) / 1e3;
         // A repetition takes a round trip or two.
-        let patience = Duration::from_secs_f64((PATIENCE * round_trip_s).max(PATIENCE_S_MIN)).min(timeout);
-        let rate = self.rate(patience)?.unwrap_or(*BUNDLE_BYTES.start());
+        let silence_max =
+            Duration::from_secs_f64((SILENCE_ROUND_TRIPS * round_trip_s).max(SILENCE_S_MIN)).min(timeout);
+        let rate = self.rate(silence_max)?.unwrap_or(*BUNDLE_BYTES.start());
         let fitting = rate * options.time.as_secs_f64() / BUNDLES;
         let chosen = fitting.clamp(*BUNDLE_BYTES.start(), *BUNDLE_BYTES.end()) as u32;
         let length = options.size.unwrap_or(chosen);
@@ -260,7 +261,7 @@ impl Course {
             if self.under_way.is_empty() {
                 break;
             }
-            match self.arrival(if over { patience } else { timeout })? {
+            match self.arrival(if over { silence_max } else { timeout })? {
                 Some(arrival) => arrivals.push(arrival),
                 None => break,
             }

@@ -20,8 +20,8 @@ use std::time::Duration;
 const CONCURRENT_BPS: u64 = 1_000_000;
 /// Maximum concurrent runs.
 const CONCURRENT_MAX: usize = 16;
-/// Time for a run, as a multiple of the virtual one and in addition to it.
-const PATIENCE: (f64, f64) = (10.0, 30.0);
+/// Time limit of a run, as a multiple of the virtual time and in addition to it, seconds.
+const TIME_LIMIT: (f64, f64) = (10.0, 120.0);
 /// Lateness of one in a hundred packets from which a result is doubtful, milliseconds.
 const LATE_MS: f64 = 10.0;
 
@@ -81,7 +81,7 @@ fn play(
                 return;
             }
             let virtual_s = places[place].transfer_s.unwrap_or(0.0);
-            let limit = Duration::from_secs_f64(PATIENCE.0 * virtual_s + PATIENCE.1);
+            let limit = Duration::from_secs_f64(TIME_LIMIT.0 * virtual_s + TIME_LIMIT.1);
             let result = live::run(&places[place], path, files, seed, limit, &stop);
             stop.fetch_or(result.is_err(), Ordering::Relaxed);
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);

@@ -100,24 +100,27 @@ fn secrets(doctor: &Doctor, config: &Config, findings: &mut Findings) {
     if config.http.token.is_some() {
         files.push(doctor.config.clone());
     }
-    let count = files.len();
-    let before = findings.faults();
+    let (mut closed, before) = (0, findings.faults());
     for path in files {
-        // A file that cannot be read is reported by `check_here`.
-        let mode = path.metadata().map_or(0, |file| file.permissions().mode());
-        if mode & 0o077 != 0 {
+        // A file that this user cannot examine is reported by `check_here`, if the node runs as the same user.
+        let Ok(file) = path.metadata() else { continue };
+        // Members of the group of a file may be meant: services have their keys so.
+        if file.permissions().mode() & 0o027 != 0 {
             findings.warning(
                 format!("other users have access to {}, which contains a key or token", path.display()),
                 "anyone who has read it can act as this node, or control it",
                 format!(
-                    "run `chmod 600 {}`; replace the key or token if others may have read it",
+                    "run `chmod o= {0}` (and `chmod g-w {0}`), with the group of the node; replace the key or token if others may have \
+                     read it",
                     path.display()
                 ),
             );
+        } else {
+            closed += 1;
         }
     }
-    if count > 0 && findings.faults() == before {
-        findings.ok(format!("{} with keys or tokens, closed to other users", counted(count, "file")));
+    if closed > 0 && findings.faults() == before {
+        findings.ok(format!("{} with keys or tokens, closed to other users", counted(closed, "file")));
     }
 }
 

@@ -45,14 +45,6 @@ pub(super) enum Reach {
 }
 
 impl Plan {
-    /// Endpoint at which this node receives files.
-    pub(super) fn inbox(&self) -> String {
-        match self.node.strip_suffix(".0") {
-            Some(number) => format!("{number}.1"),
-            None => format!("{}files", self.node),
-        }
-    }
-
     /// Text of the configuration.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
@@ -104,9 +96,13 @@ impl Tnc {
 
 impl Peer {
     fn text(&self, number: usize) -> String {
-        let name: String =
-            self.node.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').skip(3).collect();
-        let name = if name.is_empty() { format!("peer-{number}") } else { format!("{name}-{number}") };
+        let known = self.node.strip_prefix("dtn://").and_then(|name| name.strip_suffix('/'));
+        let numbered = self.node.strip_prefix("ipn:").and_then(|name| name.strip_suffix(".0"));
+        let name = match (known, numbered) {
+            (Some(name), _) => format!("{name}-{number}"),
+            (None, Some(of)) => format!("node-{of}-{number}"),
+            (None, None) => format!("peer-{number}"),
+        };
         let over = match &self.reach {
             Reach::Radio(callsign) => {
                 format!(
