@@ -49,7 +49,8 @@ function card(tnc, isOpen, transmissions) {
 
 /** Part of a transmission within the span of the time line, seconds. */
 function withinSpan(known) {
-  return Math.max(0, known.lasts_s - Math.max(0, known.began_s - SPAN_S));
+  // One that is under way ends in the future.
+  return Math.max(0, Math.min(known.lasts_s, known.began_s) - Math.max(0, known.began_s - SPAN_S));
 }
 
 /** Share of the time for which the channel was in use. */
