@@ -69,6 +69,8 @@ pub(super) struct Checks {
     next: u64,
     /// Targets of which a read failed for the moment.
     resting: Vec<CheckTarget>,
+    /// Payloads that lost a part during their verification: other parts may make them whole.
+    incomplete: Vec<LocalKey>,
     /// Bundles that were verified and are being forwarded.
     passed: BTreeMap<RecordId, Signature>,
 }
@@ -83,6 +85,11 @@ impl Checks {
     pub(super) fn forget(&mut self, record: RecordId) {
         self.passed.remove(&record);
         self.stop(&CheckTarget::Passing(record));
+    }
+
+    /// Notes a payload that lost a part during its verification.
+    pub(super) fn begin_again(&mut self, key: &LocalKey) {
+        self.incomplete.push(key.clone());
     }
 
     /// Ends the verification of a target.
@@ -106,6 +113,11 @@ impl Agent {
     /// Begins verifications as long as there is place for them. Those that end do not begin others, so that nothing
     /// recurs.
     pub(super) fn tend_checks(&mut self, now: Instant) {
+        while let Some(key) = self.guard.checks.incomplete.pop() {
+            if self.deliveries.local(&key).is_some_and(|local| local.is_in_parts()) {
+                self.assembled(now, &key);
+            }
+        }
         while self.guard.checks.running.len() < RUNNING_MAX
             && let Some(target) = self.guard.checks.waiting.pop_front()
         {
@@ -163,7 +175,7 @@ impl Agent {
         if !self.guard.checks.running.contains_key(&number) {
             return;
         }
-        let held = &self.holdings[&record];
+        let Some(held) = self.holdings.get(&record) else { return };
         match decode_head(data, &self.startup.stored_policy()) {
             Ok((mut head, _)) if head.source() == held.head.source() => {
                 head.restore_signature(&held.head);
@@ -380,7 +392,10 @@ impl Agent {
     fn reject(&mut self, now: Instant, target: &CheckTarget, extents: &[Extent], reason: ReasonCode) {
         self.counters.deleted_signature += 1;
         let records = match target {
-            CheckTarget::Local(key) if extents.is_empty() => self.deliveries.records_of(key),
+            // Only the header of the oldest part of an empty payload was verified.
+            CheckTarget::Local(key) if extents.is_empty() => {
+                self.deliveries.local(key).map(|local| local.first_record()).into_iter().collect()
+            }
             CheckTarget::Local(_) => extents.iter().map(|extent| extent.record).collect(),
             CheckTarget::Passing(record) => vec![*record],
         };

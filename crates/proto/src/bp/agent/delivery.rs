@@ -139,6 +139,11 @@ pub(super) struct LocalPayload {
 }
 
 impl LocalPayload {
+    /// True while parts are missing.
+    pub(super) fn is_in_parts(&self) -> bool {
+        self.progress == DeliveryProgress::InParts
+    }
+
     /// True while the signature is being verified, or waits for that.
     pub(super) fn is_checked(&self) -> bool {
         self.progress == DeliveryProgress::Checking
@@ -227,11 +232,6 @@ impl Deliveries {
     /// Payload with this key, if a part of it is here.
     pub(super) fn local(&self, key: &LocalKey) -> Option<&LocalPayload> {
         self.local.get(key)
-    }
-
-    /// Records of a payload.
-    pub(super) fn records_of(&self, key: &LocalKey) -> Vec<RecordId> {
-        self.local.get(key).into_iter().flat_map(|local| local.assembly.records()).collect()
     }
 
     /// True if the record is a tombstone.
@@ -729,11 +729,12 @@ impl Agent {
     /// Removes a part of a local payload; a complete payload that needs the part is incomplete again.
     pub(super) fn part_gone(&mut self, record: RecordId, key: &LocalKey) {
         let Some(local) = self.deliveries.local.get_mut(key) else { return };
+        // Of an empty payload that is being verified, the header of the oldest part is read.
+        let is_head = local.is_checked() && local.extents.is_empty() && local.first_record() == record;
         local.assembly.remove(record);
         let progress = local.progress;
-        if progress != DeliveryProgress::InParts && local.extents.iter().any(|extent| extent.record == record)
-            || local.assembly.len() == 0
-        {
+        let is_read = is_head || local.extents.iter().any(|extent| extent.record == record);
+        if progress != DeliveryProgress::InParts && is_read || local.assembly.len() == 0 {
             // Without this part the payload is incomplete.
             let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
@@ -748,6 +749,9 @@ impl Agent {
             remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
             if progress == DeliveryProgress::Told {
                 self.indications.push(AppIndication::Gone { delivery, taken: false });
+            }
+            if progress == DeliveryProgress::Checking {
+                self.guard.checks.begin_again(key);
             }
         }
         if self.deliveries.local[key].assembly.len() == 0 {

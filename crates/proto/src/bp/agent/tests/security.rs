@@ -7,7 +7,7 @@ use crate::bp::bpsec::{
     Algorithm, Key, KeyChoice, Keys, PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope, SignRequest, sign,
 };
 use crate::bp::{
-    BlockFlags, BlockType, Bundle, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock, ReasonCode,
+    BlockFlags, BlockType, Bundle, Content, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock, ReasonCode,
 };
 use crate::rng::Rng;
 use crate::service::{
@@ -245,6 +245,55 @@ fn a_false_copy_does_not_take_the_genuine_one_with_it() {
     assert_eq!(world.nodes[0].user.inbox.len(), 1);
     assert_eq!(world.nodes[0].user.inbox[0].2, b"hello, earth");
     assert_eq!(world.agent(0).counters().deleted_signature, 1);
+}
+
+/// Bundle with an empty payload and without a signature, whose header is too long to stay in memory.
+fn empty_bundle(age_ms: Option<u64>) -> Bundle {
+    let time = if age_ms.is_some() { DtnTime::UNKNOWN } else { DtnTime(EPOCH_DTN_MS) };
+    let timestamp = CreationTimestamp { time, sequence: 0 };
+    let destination = "dtn://earth/in".parse().expect("an endpoint");
+    let mut primary = PrimaryBlock::new(destination, moon(), timestamp, 3_600_000);
+    primary.report_to = format!("dtn://moon/{}", "x".repeat(600)).parse().expect("an endpoint");
+    let mut head = Head::new(primary, 0);
+    if let Some(age_ms) = age_ms {
+        head.set(&Content::BundleAge(age_ms));
+    }
+    Bundle::new(head, Bytes::new())
+}
+
+/// The storage loses the copy of a bundle that is being verified: the other copy is verified and delivered.
+#[test]
+fn a_copy_lost_during_its_verification_is_replaced_by_the_other() {
+    let signed = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    for (bundle, required) in [(signed, true), (empty_bundle(None), false)] {
+        let mut world = alone(Keys::from_iter([shared(1)]), SignatureCheck { required, ..REQUIRED });
+        for _ in 0..2 {
+            world.inject(0, &bundle.to_bytes(), 1000);
+        }
+        // Both are durable, and the first one is being read.
+        world.run_for(Duration::from_micros(1500));
+        let first = world.nodes[0].disk.records.keys().rev().nth(1).copied().expect("two copies");
+        world.nodes[0].disk.records.remove(&first);
+        world.run_for(MINUTE);
+        assert_eq!(world.agent(0).counters().deleted_storage, 1);
+        assert_eq!(world.nodes[0].user.inbox.len(), 1);
+        assert_eq!(world.nodes[0].user.inbox[0].2, bundle.payload);
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+    }
+}
+
+/// The older copy of an empty bundle with a long header expires while that header is being read.
+#[test]
+fn a_copy_that_expires_during_its_verification_is_replaced_by_the_other() {
+    let mut world = alone(Keys::default(), SignatureCheck { required: false, ..REQUIRED });
+    world.nodes[0].disk.latency = Duration::from_millis(10);
+    for age_ms in [3_600_000 - 15, 0] {
+        world.inject(0, &empty_bundle(Some(age_ms)).to_bytes(), 1000);
+    }
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(0).counters().deleted_expired, 1);
+    assert_eq!(world.nodes[0].user.inbox.len(), 1);
+    assert_eq!(world.agent(0).bundles(world.now).count(), 0);
 }
 
 /// Where a key of the source is known, a bundle without a signature is not like any other.
