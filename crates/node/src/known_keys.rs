@@ -12,7 +12,7 @@ use longwire_proto::bp::bpsec::{Fingerprint, PINS_MAX};
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum length of the file, bytes: a name has at most 1024 bytes or so.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -53,7 +53,10 @@ pub(crate) fn read(path: &Path) -> Result<BTreeMap<Eid, Fingerprint>, Error> {
 /// # Errors
 /// Fails if it cannot be written; then the old one is unchanged.
 pub(crate) fn write(path: &Path, keys: &BTreeMap<Eid, Fingerprint>) -> io::Result<()> {
-    let new = path.with_extension("new");
+    // The whole name stays in it: a name without its ending may be that of another file, even of the store.
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
     let mut text = String::new();
     for (node, fingerprint) in keys {
         text.push_str(&format!("{node} {fingerprint}\n"));
@@ -78,7 +81,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_nothing_else() {
         let folder = TestFolder::new("known-keys");
-        let path = folder.0.join("known-keys");
+        let path = folder.0.join("store.known-keys");
+        let other = folder.0.join("store.new");
+        std::fs::write(&other, "of somebody else").expect("it is written");
         assert!(read(&path).expect("no file").is_empty());
         let node = |text: &str| text.parse::<Eid>().expect("a node ID");
         let keys = BTreeMap::from([
@@ -88,6 +93,7 @@ mod tests {
         ]);
         write(&path, &keys).expect("it is written");
         assert_eq!(read(&path).expect("it is read"), keys);
+        assert_eq!(std::fs::read_to_string(&other).expect("it is read"), "of somebody else");
         let fingerprint = Fingerprint([1; 16]);
         for wrong in [
             "dtn://alice/".to_owned(),

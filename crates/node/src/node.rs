@@ -69,8 +69,8 @@ impl Node {
         let (tell, events) = mpsc::unbounded_channel();
         let (store, scrub, opened) = open_store(&setup, &tell)?;
         let rng = Rng::new(random_u64());
-        let security = read_security(&setup.config, &setup.config.known_keys())?;
-        let signatures = SignatureLog::new(&setup.config, &security);
+        let (security, known_keys_file) = read_security(&setup.config, &setup.config.known_keys())?;
+        let signatures = SignatureLog::new(&setup.config, &security, known_keys_file);
         let mut agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
             Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
         })?;

@@ -190,6 +190,61 @@ fn wrong_orders_about_keys_say_what_is_wrong() {
     assert!(error(&mut app, Request::ForgetKey { node: "dtn://alice/".into() }).contains("no key"));
 }
 
+/// Orders about keys to a node that verifies nothing for now lose none of those that it knew.
+#[test]
+fn known_keys_outlast_a_start_without_security() {
+    let place = Place::new("security-off");
+    let path = place.0.join("bob/store.known-keys");
+    std::fs::create_dir_all(place.0.join("bob")).expect("a folder");
+    let line =
+        |node: &str, digit: &str| format!("dtn://{node}/ {}\n", [digit.repeat(4).as_str(); 8].join("-"));
+    let known = [line("alice", "1"), line("carol", "2")].concat();
+    let trust = || Request::TrustKey { node: "dtn://dave/".into(), fingerprint: "3".repeat(32) };
+    std::fs::write(&path, &known).expect("it is written");
+    {
+        let bob = bob(&place.0, "");
+        let mut app = App::new(&bob);
+        app.ask(trust());
+        app.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+        assert_eq!(keys(&mut app).known.len(), 3);
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), format!("{known}{}", line("dave", "3")));
+    // A file that cannot be read is no reason not to start without security, and none to replace it.
+    std::fs::write(&path, "something else").expect("it is written");
+    let bob = bob(&place.0, "");
+    let mut app = App::new(&bob);
+    assert!(error(&mut app, trust()).contains("nothing was changed"));
+    assert!(
+        error(&mut app, Request::ForgetKey { node: "dtn://dave/".into() }).contains("nothing was changed")
+    );
+    assert_eq!(std::fs::read_to_string(&path).expect("the file"), "something else");
+}
+
+/// The node ID changes at a restart only; until then bundles are signed as before.
+#[test]
+fn a_reload_with_another_node_id_keeps_the_signatures() {
+    let place = Place::new("security-renamed");
+    let path = place.0.join("bob/node.toml");
+    std::fs::create_dir_all(place.0.join("bob")).expect("a folder");
+    new_key(&place.0.join("bob/node.key"), false).expect("a key");
+    let written = |name: &str| {
+        std::fs::write(&path, format!("node = 'dtn://{name}/'\n{PRIVATE}{REQUIRED}")).expect("it is written");
+    };
+    written("bob");
+    let mut setup = NodeSetup::new(Config::load(&path).expect("it makes sense"));
+    setup.path = Some(path.clone());
+    setup.config.control = None;
+    let bob = Node::start(setup).expect("it starts");
+    let mut app = App::new(&bob);
+    app.register("letters", 1000);
+    written("robert");
+    app.ask(Request::Reload);
+    app.wait(|said| matches!(said.head, Reply::Done).then_some(()));
+    app.send("dtn://bob/letters", &letter(1, 10), MessageOptions::default());
+    let (source, _, signature) = delivery(&mut app);
+    assert_eq!((source.as_str(), signature.map(|signature| signature.valid)), ("dtn://bob/", Some(true)));
+}
+
 /// A node that is killed between accepting a bundle and sending it sends it signed; what it had not accepted is gone.
 #[test]
 fn a_killed_node_sends_what_it_accepted_with_its_signature() {
@@ -306,7 +361,7 @@ fn a_file_of_known_keys_that_cannot_be_written_shows() {
     let place = Place::new("security-unwritable");
     std::fs::create_dir_all(place.0.join("alice")).expect("a folder");
     new_key(&place.0.join("alice/node.key"), false).expect("a key");
-    std::fs::create_dir_all(place.0.join("bob/store.new")).expect("a folder in its place");
+    std::fs::create_dir_all(place.0.join("bob/store.known-keys.new")).expect("a folder in its place");
     let bob = bob(&place.0, REQUIRED);
     let alice = start(linked(&place.0, "alice", &bob, PRIVATE));
     let [mut from_alice, mut app] = [&alice, &bob].map(App::new);

@@ -48,6 +48,7 @@ pub(crate) struct SignatureLog {
     path: PathBuf,
     own: Option<Fingerprint>,
     trouble: Option<String>,
+    file: KnownKeysFile,
     /// Nodes with a known key for which another key was used, or none.
     contested: BTreeSet<String>,
     /// The known keys differ from those in the file.
@@ -57,13 +58,14 @@ pub(crate) struct SignatureLog {
 
 impl SignatureLog {
     /// Creates the log of a node with these keys.
-    pub(crate) fn new(config: &Config, security: &Security) -> Self {
+    pub(crate) fn new(config: &Config, security: &Security, file: KnownKeysFile) -> Self {
         SignatureLog {
             entries: Vec::new(),
             told: None,
             path: config.known_keys(),
             own: own_fingerprint(security),
             trouble: None,
+            file,
             contested: BTreeSet::new(),
             is_changed: false,
             written: None,
@@ -111,18 +113,32 @@ fn own_fingerprint(security: &Security) -> Option<Fingerprint> {
     security.keys.iter().find_map(Key::public_key).map(|key| key.fingerprint())
 }
 
-/// Keys and rules of a configuration, with the public keys that were noted.
+/// Keys and rules of a configuration, with the public keys that were noted. These are read without `[security]` as well:
+/// the file is replaced as a whole, and an order of the operator must not lose the others.
 ///
 /// # Errors
-/// Fails if a file cannot be read.
-pub(crate) fn read_security(config: &Config, path: &Path) -> Result<Security, Error> {
+/// Fails if a file cannot be read; without `[security]`, known keys that cannot be read are no error of the start.
+pub(crate) fn read_security(config: &Config, path: &Path) -> Result<(Security, KnownKeysFile), Error> {
     let mut security = config.security()?;
-    if config.security.is_on() {
-        for (node, fingerprint) in known_keys::read(path)? {
-            security.keys.pin(&node, fingerprint);
+    match known_keys::read(path) {
+        Ok(known) => {
+            for (node, fingerprint) in known {
+                security.keys.pin(&node, fingerprint);
+            }
+            Ok((security, KnownKeysFile::Read))
         }
+        Err(error) if config.security.is_on() => Err(error),
+        Err(error) => Ok((security, KnownKeysFile::Unreadable(error.what))),
     }
-    Ok(security)
+}
+
+/// Result of reading the file of the known keys at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KnownKeysFile {
+    /// The known keys are those of the file.
+    Read,
+    /// The file cannot be read, so it must not be replaced.
+    Unreadable(String),
 }
 
 impl Task {
@@ -201,16 +217,19 @@ impl Task {
         self.signatures.trouble.is_none()
     }
 
-    /// Reads keys and rules of a new configuration, and the known keys if there were none in use.
-    pub(super) fn new_security(&self, config: &Config) -> Result<Security, Error> {
-        match self.configuration.config.security.is_on() {
-            true => config.security(),
-            false => read_security(config, &self.signatures.path),
+    /// Reads keys and rules of a new configuration, and the known keys if they could not be read before. The keys are those
+    /// of the node ID in use, which changes at a restart only.
+    pub(super) fn new_security(&self, config: &Config) -> Result<(Security, KnownKeysFile), Error> {
+        let running = Config { node: self.configuration.config.node.clone(), ..config.clone() };
+        match self.signatures.file {
+            KnownKeysFile::Read => Ok((running.security()?, KnownKeysFile::Read)),
+            KnownKeysFile::Unreadable(_) => read_security(&running, &self.signatures.path),
         }
     }
 
     /// Applies keys and rules of a new configuration; known keys stay.
-    pub(super) fn secure(&mut self, mut security: Security) {
+    pub(super) fn secure(&mut self, (mut security, file): (Security, KnownKeysFile)) {
+        self.signatures.file = file;
         for (node, fingerprint) in self.engines.upper.known_keys() {
             security.keys.pin(node, *fingerprint);
         }
@@ -255,6 +274,9 @@ impl Task {
 
     pub(super) fn trust_key(&mut self, node: &str, fingerprint: &str) -> Reply {
         let Some(node) = parse_node(node) else { return no_node(node) };
+        if let Some(refusal) = self.unreadable_keys() {
+            return refusal;
+        }
         let Ok(fingerprint) = fingerprint.parse::<Fingerprint>() else {
             return Reply::error(
                 format!("`{fingerprint}` is not a fingerprint"),
@@ -274,6 +296,9 @@ impl Task {
 
     pub(super) fn forget_key(&mut self, node: &str) -> Reply {
         let Some(node) = parse_node(node) else { return no_node(node) };
+        if let Some(refusal) = self.unreadable_keys() {
+            return refusal;
+        }
         if !self.engines.upper.forget_key(&node) {
             return Reply::error(
                 format!("no key of {node} is known"),
@@ -281,6 +306,15 @@ impl Task {
             );
         }
         self.keys_changed(&node)
+    }
+
+    /// Refusal of a change to known keys that could not be read: the file would lose them.
+    fn unreadable_keys(&self) -> Option<Reply> {
+        let KnownKeysFile::Unreadable(what) = &self.signatures.file else { return None };
+        Some(Reply::error(
+            format!("nothing was changed, and the file was kept: {what}"),
+            Some("repair or remove the file of the known keys, then restart the node"),
+        ))
     }
 
     fn keys_changed(&mut self, node: &Eid) -> Reply {
