@@ -133,7 +133,7 @@ pub enum PolicyAction {
     Ignore,
 }
 
-/// What becomes of a bundle whose signature is wrong.
+/// Treatment of a bundle whose signature is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {

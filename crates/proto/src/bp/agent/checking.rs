@@ -9,6 +9,7 @@
 //! Nothing of a verification is stored: after a restart it is made again. [`RUNNING_MAX`] payloads are read at a time.
 
 use crate::bp::bpsec::{self, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification};
+use crate::bp::v6::CustodyReason;
 use crate::bp::{self, DtnTime, Eid, ReasonCode};
 use crate::service::{ManagementIndication, RecordId, Signature, SignatureFailure, StorageFailure};
 use crate::time::Instant;
@@ -17,10 +18,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::Agent;
+use super::accounts::NeighbourNumber;
 use super::clock::DeadlineKind;
 use super::delivery::LocalKey;
 use super::head::{AnyHead, decode_head};
-use super::held::BundleState;
+use super::held::{BundleState, HeldBundle};
 use super::reassembly::Extent;
 use super::record::HEADER_BYTES;
 use super::security::{NOT_PERMITTED, SignatureCheck, failure_of};
@@ -230,7 +232,7 @@ impl Agent {
         for Trial { key, invalid, verification } in core::mem::take(&mut running.trials) {
             let scope = verification.scope();
             let verdicts = verification.finish();
-            // Another target of the same block that was altered spoils the block.
+            // A block with another target that was altered is no valid signature.
             let fault = verdicts.iter().find_map(|verdict| verdict.outcome.err());
             let Some(verdict) = verdicts.into_iter().find(|verdict| verdict.target == PAYLOAD_BLOCK) else {
                 continue;
@@ -277,7 +279,7 @@ impl Agent {
             self.guard.checks.resting.push(running.target);
             self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryChecks);
         } else {
-            // What is left of the target is verified when it is complete again.
+            // The rest of the target is verified when it is complete again.
             self.storage_lost(now, record);
         }
     }
@@ -307,8 +309,11 @@ impl Agent {
             Err(failure) => signature.failure = Some(failure),
         }
         let judged = check.judge(&signature);
-        // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required.
-        let is_known = self.head_of(&target).is_some_and(|head| self.guard.keys().know(head.source()));
+        // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required. This node
+        // itself leaves bundles unsigned by its rules, and version 6 has no signatures.
+        let is_known = self.held_of(&target).is_some_and(|held| {
+            matches!(held.head, AnyHead::V7(_)) && !held.own && self.guard.keys().know(held.head.source())
+        });
         let is_usual = signature.failure == Some(SignatureFailure::Missing) && !check.required && !is_known;
         if !is_usual {
             self.count(&signature);
@@ -320,13 +325,18 @@ impl Agent {
         }
     }
 
-    /// Header of a target; that of its oldest part for a payload for this node.
+    /// Header of a target.
     fn head_of(&self, target: &CheckTarget) -> Option<&AnyHead> {
+        self.held_of(target).map(|held| &held.head)
+    }
+
+    /// Bundle of a target; the oldest part for a payload for this node.
+    fn held_of(&self, target: &CheckTarget) -> Option<&HeldBundle> {
         let record = match target {
             CheckTarget::Local(key) => self.deliveries.local(key)?.first_record(),
             CheckTarget::Passing(record) => *record,
         };
-        self.holdings.get(&record).map(|held| &held.head)
+        self.holdings.get(&record)
     }
 
     /// Notes the public key of a signer at its first use. Fails if another one was noted meanwhile.
@@ -371,6 +381,29 @@ impl Agent {
             Some(SignatureFailure::Invalid) => &mut counters.signatures_invalid,
         };
         *counter += 1;
+    }
+
+    /// True if a rule deletes an arriving bundle of version 6, which has no signatures. Such a bundle is refused at its
+    /// header: once this node has accepted its custody, no other node may have it any more.
+    pub(super) fn lacks_required_signature(&self, head: &AnyHead) -> bool {
+        let on_the_way = !self.is_local(head.destination());
+        let is_judged = matches!(head, AnyHead::V6(_)) && !(on_the_way && head.fragment().is_some());
+        is_judged && self.guard.check_of(head, on_the_way).is_some_and(|check| check.required)
+    }
+
+    /// Counts and reports an arriving bundle that is refused because it is not signed.
+    pub(super) fn unsigned_refused(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
+        let signature = Signature { failure: Some(SignatureFailure::Missing), ..Signature::default() };
+        self.counters.deleted_signature += 1;
+        self.count(&signature);
+        self.indications.push(ManagementIndication::SignatureFailed {
+            name: head.source().bundle_name(head.timestamp()),
+            destination: head.destination().to_string(),
+            signature,
+            deleted: true,
+        });
+        self.report_deleted(now, neighbour, head, ReasonCode::MissingSecurityOperation, false);
+        self.signal_refusal(now, neighbour, head, false, CustodyReason::NoAdditionalInformation);
     }
 
     fn tell_failure(&mut self, target: &CheckTarget, signature: &Signature, is_deleted: bool) {

@@ -365,7 +365,7 @@ impl Agent {
             }
         };
         if local.is_checked() {
-            // What is being verified may be false, and this copy genuine.
+            // The copy that is being verified may be false, and this one genuine.
             local.assembly.add(record, start, length, at);
         } else if local.progress == DeliveryProgress::InParts {
             local.assembly.add(record, start, length, at);

@@ -316,6 +316,10 @@ impl Agent {
             return Err(RefuseReason::Completed.into());
         }
         self.judge_local(head)?;
+        if self.lacks_required_signature(head) {
+            self.unsigned_refused(now, neighbour, head);
+            return Err(RefuseReason::NotAcceptable.into());
+        }
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // A bundle that cannot fit is refused before its payload arrives.
         let claim = self.claim_over(id, head, head_bytes);

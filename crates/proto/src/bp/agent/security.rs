@@ -76,11 +76,11 @@ pub enum KeyName {
 pub struct CheckRule {
     /// Endpoints of the bundles.
     pub endpoints: Endpoints,
-    /// What is verified; `None` if nothing is.
+    /// Rule for the verification; `None` if nothing is verified.
     pub check: Option<Arc<SignatureCheck>>,
 }
 
-/// What is verified of a bundle.
+/// Demands on the signature of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureCheck {
     /// Bundles without a valid signature are deleted. Otherwise those are whose signature is wrong, and the others pass.
@@ -159,7 +159,7 @@ impl Guard {
         &mut self.security.keys
     }
 
-    /// What is verified of a bundle with these endpoints, at its destination or on its way.
+    /// Demands on a bundle with these endpoints, at its destination or on its way.
     pub(super) fn check_of(&self, head: &AnyHead, on_the_way: bool) -> Option<Arc<SignatureCheck>> {
         let mut rules = self.security.check.iter();
         let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()))?;

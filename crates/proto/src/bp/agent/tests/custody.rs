@@ -1,8 +1,11 @@
 //! Custody transfer: the custodian of a bundle, and the end of its custody.
 
-use super::super::{Config, Counters, RetentionReason, RouterChoice};
+use super::super::{
+    CheckRule, Config, Counters, Endpoints, RetentionReason, RouterChoice, Security, SignatureCheck,
+};
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
+use crate::bp::bpsec::{Fingerprint, Keys};
 use crate::bp::{Eid, v6};
 use crate::service::{
     AppIndication, BundleVersion, BundlesIndication, DownReason, LinkId, ManagementRequest, NextHop,
@@ -10,6 +13,7 @@ use crate::service::{
 };
 use crate::time::Duration;
 use bytes::Bytes;
+use std::sync::Arc;
 
 fn in_custody() -> SendOptions {
     SendOptions { custody: true, ..SendOptions::default() }
@@ -253,6 +257,33 @@ fn what_comes_twice_is_signalled_by_what_became_of_it() {
         assert_eq!(world.refusals(), [RefuseReason::Completed]);
         let second = if takes { (true, NoAdditionalInformation) } else { (false, RedundantReception) };
         assert_eq!(signals(&world, node), [(true, NoAdditionalInformation), second]);
+    }
+}
+
+/// Version 6 has no signatures. Where one is required, the previous custodian keeps the bundle.
+#[test]
+fn custody_of_a_bundle_that_would_be_deleted_is_refused() {
+    for (required, expected) in [(true, false), (false, true)] {
+        let mut world = World::new(7);
+        let node = world.node("earth", everybody);
+        let check = SignatureCheck { required, on_the_way: false, signers: Vec::new(), passes_wrong: false };
+        let endpoints = Endpoints { source: "*".into(), destination: "*".into() };
+        let rule = CheckRule { endpoints, check: Some(Arc::new(check)) };
+        let mut keys = Keys::default();
+        keys.pin(&"dtn://old/".parse().expect("a node ID"), Fingerprint([1; 16]));
+        world.nodes[node].security = Security { keys, sign: Vec::new(), check: vec![rule] };
+        world.start_all();
+        world.run_for(Duration::from_secs(1));
+        world.inject(node, &foreign(1).to_bytes(), 100);
+        world.run_for(MINUTE);
+        assert_eq!(signals(&world, node), [(expected, v6::CustodyReason::NoAdditionalInformation)]);
+        let refused: &[RefuseReason] = if required { &[RefuseReason::NotAcceptable] } else { &[] };
+        assert_eq!(world.refusals(), refused);
+        let counted = counters(&world, node);
+        // A known key says nothing about bundles that cannot have a signature.
+        assert_eq!(counted.signatures_missing, u64::from(required));
+        assert_eq!(counted.deleted_signature, u64::from(required));
+        assert_eq!(world.nodes[node].user.inbox.len(), usize::from(expected));
     }
 }
 

@@ -261,6 +261,23 @@ fn empty_bundle(age_ms: Option<u64>) -> Bundle {
     Bundle::new(head, Bytes::new())
 }
 
+/// A node that leaves its own bundles unsigned by its rules has a key, and is no stranger to itself.
+#[test]
+fn own_bundles_that_a_rule_leaves_unsigned_are_nothing_unusual() {
+    let keys = Keys::from_iter([Key::new(
+        "dtn://earth/".parse().expect("a node ID"),
+        "own",
+        Algorithm::Hmac256,
+        &[1; 32],
+    )
+    .expect("a key of this length")]);
+    let mut world = alone(keys, SignatureCheck { required: false, ..REQUIRED });
+    world.send(0, 1, "dtn://earth/in", Payload::Given(random(1, 10)), SendOptions::default());
+    world.run_for(MINUTE);
+    assert_eq!(signatures(&world, 0), [None]);
+    assert_eq!(world.agent(0).counters().signatures_missing, 0);
+}
+
 /// The storage loses the copy of a bundle that is being verified: the other copy is verified and delivered.
 #[test]
 fn a_copy_lost_during_its_verification_is_replaced_by_the_other() {
