@@ -321,6 +321,8 @@ impl Agent {
         self.config.links.retain(|known| known.link != config.link);
         if let Some(link) = self.links.get_mut(config.link) {
             link.config = config.clone();
+            // Bundles that the settings have kept from it, encrypted ones of an amateur link, may be sent now.
+            self.outgoing.wake(config.link);
         }
         self.config.links.push(config);
     }

@@ -4,9 +4,11 @@ use super::forwarding::{MINUTE, has_arrived, random};
 use super::world::{Payload, World};
 use crate::bp::agent::config::RouterKind;
 use crate::bp::agent::{LinkConfig, RetentionReason};
-use crate::bp::{Block, BlockFlags, BlockType, CrcType, Head, v6};
+use crate::bp::{Block, BlockFlags, BlockType, CrcType, CreationTimestamp, DtnTime, Head, v6};
 use crate::rng::Rng;
-use crate::service::{BundleVersion, BundlesIndication, LinkId, ManagementRequest, NextHop, SendOptions};
+use crate::service::{
+    BundleName, BundleVersion, BundlesIndication, LinkId, ManagementRequest, NextHop, SendOptions,
+};
 use crate::time::Duration;
 
 /// A security source that encrypts bundles to `secret` endpoints: the block is real, the ciphertext is not.
@@ -217,8 +219,9 @@ fn without_another_link_it_waits_and_the_reason_is_told() {
     // An operator who takes the mark away sends it.
     let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
     agent.configure_link(LinkConfig { amateur: false, ..amateur(1) });
-    let (pattern, via) = ("dtn://b/*".to_owned(), NextHop::Link(LinkId(1)));
-    world.tell(0, ManagementRequest::SetRoute { pattern, via, cost: 1 });
+    // A request about something else, after which the owner of the agent polls it.
+    let created = CreationTimestamp { time: DtnTime::UNKNOWN, sequence: 1 };
+    world.tell(0, ManagementRequest::Delete(BundleName { source: "dtn://nobody/".into(), created }));
     world.run_for(MINUTE);
     assert_eq!((whys(&world), carried(&world, 0).len()), (vec![], 1));
 }
@@ -257,10 +260,12 @@ fn a_link_that_becomes_amateur_while_it_is_up_carries_no_further_byte_of_an_encr
     // Both links begin as plain ones, and the transfer is under way when the first one becomes amateur radio.
     let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
     agent.configure_link(LinkConfig { amateur: false, ..amateur(1) });
+    world.cut(1);
     world.send(0, 1, "dtn://b/secret", Payload::Given(random(1, 60_000)), SendOptions::default());
     world.run_for(Duration::from_secs(1));
     assert_eq!(carried(&world, 0), ["dtn://b/secret"]);
     world.say_from(0, LinkId(1), BundlesIndication::Amateur);
+    world.heal(1);
     let before = world.cables[0].carried;
     world.run_for(MINUTE);
     assert_eq!(world.cables[0].carried, before);
