@@ -111,6 +111,22 @@ fn every_operation_is_described_and_answers_as_described() {
     api.ask("POST", "/routes", "", &json!({"to": "dtn://venus/*", "via": "mars", "cost": 3}));
     let (_, channel) = api.ask("GET", "/transmissions", "", &Value::Null);
     assert_eq!(channel["transmissions"], json!([]), "the node has no TNC");
+    let (_, heard) = api.ask("GET", "/heard", "", &Value::Null);
+    assert_eq!(heard["stations"], json!([]), "the node has no TNC");
+    let fingerprint = "0011-2233-4455-6677-8899-aabb-ccdd-eeff";
+    let key = json!({"node": "dtn://venus/", "fingerprint": fingerprint});
+    // The node has no folder, so that the file of known keys cannot be written; they are kept until it stops.
+    let (status, problem) = api.ask("POST", "/keys", "", &key);
+    assert!(
+        status == 400 && problem["error"].as_str().is_some_and(|error| error.contains("known-keys")),
+        "{problem}"
+    );
+    let (_, keys) = api.ask("GET", "/keys", "", &Value::Null);
+    assert_eq!(
+        (&keys["known"][0]["node"], &keys["known"][0]["fingerprint"]),
+        (&key["node"], &key["fingerprint"])
+    );
+    assert_eq!(api.ask("DELETE", "/keys/{node}", "dtn://venus/", &Value::Null).0, 404);
     let (_, routes) = api.ask("GET", "/routes", "", &Value::Null);
     assert_eq!(routes["routes"], json!([{"to": "dtn://venus/*", "via": "mars", "cost": 3}]));
     assert_eq!(api.ask("DELETE", "/routes", "to=dtn://venus/*&via=mars", &Value::Null).0, 200);
@@ -154,6 +170,9 @@ fn every_operation_is_described_and_answers_as_described() {
         ("GET", "/links/{name}", "mars"),
         ("DELETE", "/links/{name}", "mars"),
         ("POST", "/links/{name}/cut", "mars"),
+        ("POST", "/tncs/{name}/inhibit", "uhf"),
+        ("POST", "/tncs/{name}/permit", "uhf"),
+        ("DELETE", "/keys/{node}", "dtn://venus/"),
         ("DELETE", "/routes", "to=dtn://venus/*&via=mars"),
         ("DELETE", "/deliveries/{id}", delivery.as_str()),
     ] {
@@ -413,10 +432,10 @@ fn what_cannot_be_sent_is_refused_and_costs_nothing() {
     let mut gone = web::connect(at);
     gone.write_all(format!("{head}content-length: 1000000\r\n\r\n").as_bytes()).expect("it reads");
     gone.write_all(&payload(500_000, 1)).expect("it reads");
-    app.wait_status(|status| status["applications"] == 4);
+    app.wait_status(|status| status["applications"] == 5);
     drop(gone);
-    // The echo service, the interface itself and this test remain; incomplete sends are cancelled.
-    app.wait_status(|status| status["bundles"] == 0 && status["applications"] == 3);
+    // The echo and measuring services, the interface itself and this test remain; incomplete sends are cancelled.
+    app.wait_status(|status| status["bundles"] == 0 && status["applications"] == 4);
     assert_eq!(ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1)).status, 201);
     let full = ask(at, "POST", "/bundles?to=dtn://mars/x", "", &payload(1_400_000, 1));
     assert_eq!(full.status, 507, "{}", full.text());

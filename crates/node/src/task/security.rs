@@ -301,7 +301,7 @@ impl Task {
         }
         if !self.engines.upper.forget_key(&node) {
             return Reply::error(
-                format!("no key of {node} is known"),
+                format!("no such key: that of `{node}`"),
                 Some("list the known keys with `longwire key list`"),
             );
         }
