@@ -187,7 +187,7 @@ fn wrong_orders_about_keys_say_what_is_wrong() {
     };
     assert!(error(&mut app, trust("alice", &"a".repeat(32))).contains("not a node ID"));
     assert!(error(&mut app, trust("dtn://alice/", "1234")).contains("not a fingerprint"));
-    assert!(error(&mut app, Request::ForgetKey { node: "dtn://alice/".into() }).contains("no key"));
+    assert!(error(&mut app, Request::ForgetKey { node: "dtn://alice/".into() }).contains("no such key"));
 }
 
 /// Orders about keys to a node that verifies nothing for now lose none of those that it knew.
