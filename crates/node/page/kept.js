@@ -1,4 +1,4 @@
-// What this browser keeps: lists whose entries each have a key of their own, so that several tabs can change them. Keys have the ID
+// Lists that this browser keeps, whose entries each have a key of their own, so that several tabs can change them. Keys have the ID
 // of the node: one address may lead to several nodes, one after the other.
 
 export class KeptList {

@@ -307,7 +307,7 @@ function buildComposer() {
       thread.scrollTop = thread.scrollHeight;
       refresh();
     } catch (error) {
-      // What was not sent is in the field again, before what was written meanwhile.
+      // A text that was not sent is in the field again, before what was written meanwhile.
       const draft = node === partner ? text.value : drafts.get(node) ?? "";
       const both = draft ? `${words}\n${draft}` : words;
       if (node === partner) {

@@ -182,7 +182,7 @@ async function loadPage(page, mine) {
   const isMoving = answer.bundles.some((bundle) => bundle.state === "on_the_way" || bundle.state === "arriving");
   const before = pages[page];
   pages[page] = { next: answer.next, bundles: answer.bundles, isMoving };
-  // Where this page ends elsewhere than before, those behind it begin elsewhere.
+  // If this page ends elsewhere than before, those behind it begin elsewhere.
   if (before && before.next !== answer.next) pages.length = page + 1;
   if (answer.next === null) pages.length = page + 1;
   isComplete = pages.at(-1).next === null;

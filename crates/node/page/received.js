@@ -158,7 +158,7 @@ async function lookAt(box, isKnown) {
     }
     box.deliveries = (await ask("GET", query("/deliveries", { endpoint: box.endpoint }))).deliveries;
     box.trouble = null;
-    // What is kept here, but not confirmed by the node.
+    // Entries that are kept here, but not confirmed by the node.
     for (const delivery of box.deliveries.filter(({ bundle }) => list.get(bundle))) await confirmAccepted(box, delivery).catch(() => null);
   } catch (error) {
     if (error.status === 0) throw error;

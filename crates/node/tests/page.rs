@@ -79,7 +79,7 @@ fn all_files_are_served_with_their_types_and_once_only() {
             other => panic!("{name}: no type is known for {other}"),
         };
         assert_eq!(answer.header("content-type"), Some(kind));
-        // What a browser has already is not sent again.
+        // A file that a browser has already is not sent again.
         let tag = answer.header("etag").expect("an entity tag").to_owned();
         for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".into()] {
             let again = ask(at, "GET", &path_of(&name), &format!("if-none-match: {known}\r\n"), b"");

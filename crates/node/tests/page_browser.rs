@@ -260,7 +260,7 @@ fn a_file_and_a_message_travel_between_two_nodes_with_receipts_that_mean_deliver
         App::new(node).wait_status(|status| status["bundles"] == 0);
     }
     the_log_has_it(&mut receiver);
-    // What was accepted is in the browser after the page was loaded again.
+    // An accepted message is in the browser after the page was loaded again.
     receiver.go(&format!("http://{there}/?again#messages"));
     receiver.wait("document.querySelectorAll('.thread li').length === 2");
     for browser in [&mut sender, &mut receiver] {

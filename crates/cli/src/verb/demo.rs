@@ -92,7 +92,7 @@ impl Demo {
             let configured = |page| configuration(folder.path(), node, page, name, &path, listens, &towards);
             let is_taken = || TcpListener::bind(("127.0.0.1", PAGES[node])).is_err();
             let start = |page| Node::start(NodeSetup::new(configured(page)?));
-            // Where another program has the usual port, or gets it just then, the system chooses one.
+            // The system chooses a port if another program has the usual one, or gets it just then.
             match if is_taken() { start(0) } else { start(PAGES[node]) } {
                 Err(_) if is_taken() => start(0),
                 started => started,

@@ -32,7 +32,7 @@ pub struct SignRequest {
     pub targets: Vec<u64>,
     /// Algorithm: HMAC 256, 384 or 512, or Ed25519.
     pub algorithm: Algorithm,
-    /// What the values cover beside the data of the targets.
+    /// Parts that the values cover beside the data of the targets.
     pub scope: Scope,
     /// Key for this block alone, never used before. The block contains it, wrapped with the chosen key encryption key.
     pub fresh_key: Option<Secret>,
@@ -401,7 +401,7 @@ impl Verification {
         operations.flat_map(|(.., check)| check).for_each(|check| check.hasher.update(payload));
     }
 
-    /// What the values cover beside their targets; `None` if that is unknown.
+    /// Parts that the values cover beside their targets; `None` if they are unknown.
     pub fn scope(&self) -> Option<Scope> {
         self.scope
     }

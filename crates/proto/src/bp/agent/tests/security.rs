@@ -313,7 +313,7 @@ fn a_copy_that_expires_during_its_verification_is_replaced_by_the_other() {
     assert_eq!(world.agent(0).bundles(world.now).count(), 0);
 }
 
-/// Where a key of the source is known, a bundle without a signature is not like any other.
+/// If a key of the source is known, a bundle without a signature is not like any other.
 #[test]
 fn a_signature_that_was_taken_off_shows() {
     let mut keys = Keys::default();
@@ -393,7 +393,7 @@ fn a_bundle_with_any_flipped_bit_is_not_delivered() {
             let altered = Bytes::from(altered);
             world.inject(0, &altered, 7);
             world.run_for(MINUTE);
-            // Where no signature is required, it is not delivered as one that is valid, or that never had one.
+            // If no signature is required, it is not delivered as one that is valid, or that never had one.
             let mut lenient = alone(keys.clone(), SignatureCheck { required: false, ..REQUIRED });
             lenient.inject(0, &altered, 1000);
             lenient.run_for(MINUTE);
