@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Limit for a step without progress, even on a heavily loaded machine.
 const DEADLINE: Duration = Duration::from_secs(240);
+/// Runs with bit errors, side by side.
+const RUNS: u64 = 48;
 const ADDRESS: &str = "10.64.0.2:5000";
 
 /// Network namespaces, removed on drop.
@@ -155,14 +157,15 @@ fn the_kernel_repeats_what_a_link_with_bit_errors_loses() {
     assert!(report.ends[0].sent > report.ends[1].arrived, "a lossless run proves nothing: {report:?}");
 }
 
-/// The times are those of the same kernel over other emulations.
+/// The times are those of the same kernel, 6.18, over other emulations: one run without errors, and with them 151.5 s on average of
+/// 239 runs, with a standard deviation of 36 s.
 #[test]
 #[ignore = "takes minutes of real time, on an idle machine"]
 fn the_kernel_takes_as_long_as_over_other_emulations() {
     let Some((seconds, _)) = transfer("cislunar", &["ber=0"], 1_000_000, true, 1) else { return };
     println!("1,000,000 bytes, BER 0: {seconds:.1} s (78.1)");
     assert!((seconds / 78.1 - 1.0).abs() < 0.1, "{seconds} s");
-    let runs: Vec<_> = (0..24)
+    let runs: Vec<_> = (0..RUNS)
         .map(|seed| {
             thread::spawn(move || {
                 transfer("cislunar", &[], 1_000_000, true, seed).expect("it could before").0
@@ -171,8 +174,10 @@ fn the_kernel_takes_as_long_as_over_other_emulations() {
         .collect();
     let seconds: Vec<f64> = runs.into_iter().map(|run| run.join().expect("it ends")).collect();
     let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
-    println!("1,000,000 bytes, BER 1e-6: {mean:.1} s (133.5); {seconds:.0?}");
-    assert!((mean / 133.5 - 1.0).abs() < 0.1, "{mean} s");
+    let squares = seconds.iter().map(|seconds| (seconds - mean).powi(2)).sum::<f64>();
+    let error = (squares / (seconds.len() - 1) as f64 / seconds.len() as f64).sqrt();
+    println!("1,000,000 bytes, BER 1e-6: {mean:.1} ± {error:.1} s (151.5); {seconds:.0?}");
+    assert!((mean / 151.5 - 1.0).abs() < 0.1, "{mean} s");
     let Some((seconds, _)) = transfer("lan", &[], 60_000_000, false, 1) else { return };
     println!("60,000,000 bytes over 100 Mbit/s: {:.1} Mbit/s", 480.0 / seconds);
     assert!(480.0 / seconds > 95.0);

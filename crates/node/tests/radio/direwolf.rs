@@ -139,11 +139,14 @@ struct Port {
 }
 
 impl Port {
-    /// Reserves this port if it is free.
+    /// Reserves this port if nobody listens on it.
+    ///
+    /// A listener would tell more, but a program that another test starts holds a copy of it until it runs, and the port
+    /// is taken that long.
     fn hold(number: u16) -> Option<Port> {
         let twin = UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, number)).ok()?;
-        Some(Port { number, _twin: twin })
+        let is_free = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, number)).is_err();
+        is_free.then_some(Port { number, _twin: twin })
     }
 
     /// Free ports, each time different ones.
