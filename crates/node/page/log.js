@@ -135,7 +135,8 @@ export function wordsOf(event) {
     case "tnc_down": return `TNC ${event.tnc} was lost: ${event.why}; ${event.kept}${hint}`;
     case "clock_jumped": return `The clock jumped by ${event.by_s.toFixed(1)} s`;
     case "clock_trusted": return "The clock was confirmed";
-    case "configuration_read": return `The configuration was read${event.needs_restart.length ? `; a restart is needed for ${event.needs_restart.join(", ")}` : ""}`;
+    case "configuration_read": return `The configuration was read${event.applied.length ? `; changed: ${event.applied.join(", ")}` : ""}` +
+        `${event.needs_restart.length ? `; a restart is needed for ${event.needs_restart.join(", ")}` : ""}`;
     case "configuration_refused": return `The configuration was refused: ${event.what}${hint}`;
     case "bundles_watched": return event.on ? "Events of single bundles are recorded from here on" :
       "Events of single bundles are not recorded from here on: no page or program listens";

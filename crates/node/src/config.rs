@@ -44,6 +44,7 @@ pub(crate) use ip_network::IpNetwork;
 pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
+pub(crate) use reload::Differences;
 pub use sections::CarrierSections;
 pub use security::SecuritySettings;
 pub use stream::StreamSettings;

@@ -17,7 +17,7 @@ use crate::surfaces::counter_changes::CounterChanges;
 use crate::surfaces::custody;
 use crate::surfaces::echo;
 use crate::surfaces::event_log::EventLog;
-use crate::surfaces::folders;
+use crate::surfaces::folders::Folders;
 use crate::surfaces::http::HttpInterface;
 use crate::surfaces::measuring;
 use crate::task::{
@@ -108,7 +108,7 @@ impl Node {
             }
             gateways = listen_for_programs(&setup, &tell, &runtime)?;
             let config = &setup.config;
-            let folders = folders::start(&config.drop, &config.receive, &setup.wall_clock, &client_factory)?;
+            let folders = Folders::start(&config.drop, &config.receive, &setup.wall_clock, &client_factory)?;
             (addresses, folders)
         };
         let (gateway_addresses, mut custody_listeners) = gateways;

@@ -152,6 +152,9 @@ impl Refused {
 pub struct Configuration {
     /// Reason why the latest configuration is not in force; null if it is.
     pub refused: Option<String>,
+    /// Settings that the last reload changed.
+    #[serde(default)]
+    pub applied: Vec<String>,
     /// Changed settings that need a restart.
     pub needs_restart: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use super::{Config, LinkSettings};
 use longwire_settings::error::Error;
 use longwire_settings::toml_text::{check_keys, to_table};
+use longwire_towers::AnyCarrier;
 use longwire_towers::{CARRIERS, carriers};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -38,10 +39,16 @@ impl CarrierSections {
 
     /// Returns true if all settings have the same values, set or by default.
     pub(crate) fn is_same(&self, other: &CarrierSections) -> bool {
-        CARRIERS.iter().all(|carrier| {
+        self.differing(other).next().is_none()
+    }
+
+    /// Names of the sections with different values, set or by default. Carriers may share one.
+    pub(super) fn differing(&self, other: &CarrierSections) -> impl Iterator<Item = &'static str> {
+        let differs = |carrier: &&&dyn AnyCarrier| {
             let name = carrier.about().section;
-            carrier.document(&self.get(name)) == carrier.document(&other.get(name))
-        })
+            carrier.document(&self.get(name)) != carrier.document(&other.get(name))
+        };
+        CARRIERS.iter().filter(differs).map(|carrier| carrier.about().section)
     }
 
     /// Makes relative paths relative to this folder: the settings whose names end in `-file`.

@@ -113,7 +113,11 @@ mod tests {
         let events = Arc::new(EventLog::new(3));
         assert_eq!(numbers(&events, 0, 10), (0, vec![]));
         for _ in 0..5 {
-            events.add(0.0, None, Event::ConfigurationRead { needs_restart: Vec::new() });
+            events.add(
+                0.0,
+                None,
+                Event::ConfigurationRead { applied: Vec::new(), needs_restart: Vec::new() },
+            );
         }
         assert_eq!(numbers(&events, 0, 10), (2, vec![3, 4, 5]));
         assert_eq!(numbers(&events, 1, 2), (1, vec![3, 4]));

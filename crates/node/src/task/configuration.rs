@@ -1,11 +1,12 @@
 //! The configuration in force, and changes to it.
 
 use super::{EngineParts as _, Task};
-use crate::config::{Config, LinkSettings};
+use crate::config::{Config, Differences, LinkSettings};
 use crate::surfaces::message::Reply;
 use crate::tls::Credentials;
 use crate::tower::links::special;
 use crate::view::{self, Event};
+use longwire_proto::bp::agent;
 use longwire_proto::service::{LinkId, ManagementRequest};
 use longwire_proto::time::Instant;
 use longwire_settings::error::Error;
@@ -29,7 +30,7 @@ impl ActiveConfiguration {
 }
 
 impl Task {
-    /// Reloads the configuration file, if there is one; links and routes follow it.
+    /// Reloads the configuration file, if there is one; links, routes, limits and folders follow it.
     pub(super) fn reload(&mut self, now: Instant) -> Reply {
         let Some(path) = self.configuration.path.clone() else {
             return Reply::error("this node has no configuration file", None);
@@ -38,13 +39,13 @@ impl Task {
             .and_then(|config| Ok((config.credentials()?, self.new_security(&config)?, config)));
         let done = match read {
             Ok((credentials, security, config)) => {
-                let needs_restart = self.configuration.config.needs_restart(&config);
+                let differences = self.configuration.config.differences(&config);
                 match self.apply(now, config) {
                     Reply::Error { what, hint } => Err(Error { what, hint }),
                     _ => {
                         self.configuration.credentials = credentials.map(Arc::new);
                         self.secure(security);
-                        Ok(needs_restart)
+                        Ok(differences)
                     }
                 }
             }
@@ -55,18 +56,28 @@ impl Task {
 
     /// Reports the result of a reload: to the requester, in `status`, as an event, and in the log, for operators who use the
     /// signal.
-    fn tell_reload(&mut self, now: Instant, done: Result<Vec<String>, Error>) -> Reply {
+    fn tell_reload(&mut self, now: Instant, done: Result<Differences, Error>) -> Reply {
         match done {
-            Ok(needs_restart) => {
-                let list: Vec<String> = needs_restart.iter().map(|key| format!("`{key}`")).collect();
-                let later = match &list[..] {
-                    [] => String::new(),
-                    list => format!("; changes to {} take effect after a restart", list.join(", ")),
+            Ok(Differences { applied, needs_restart }) => {
+                let named = |keys: &[String]| {
+                    let list: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+                    list.join(", ")
                 };
-                tracing::info!(target: "configuration", "configuration reloaded{later}");
-                self.configuration.reloaded =
-                    view::Configuration { refused: None, needs_restart: needs_restart.clone() };
-                self.note(now, Event::ConfigurationRead { needs_restart });
+                let now_changed = match &applied[..] {
+                    [] => "no setting that applies at once was changed".to_owned(),
+                    keys => format!("changed: {}", named(keys)),
+                };
+                let later = match &needs_restart[..] {
+                    [] => String::new(),
+                    keys => format!("; changes to {} take effect after a restart", named(keys)),
+                };
+                tracing::info!(target: "configuration", "configuration reloaded; {now_changed}{later}");
+                self.configuration.reloaded = view::Configuration {
+                    refused: None,
+                    applied: applied.clone(),
+                    needs_restart: needs_restart.clone(),
+                };
+                self.note(now, Event::ConfigurationRead { applied, needs_restart });
                 Reply::Done
             }
             Err(Error { what, hint }) => {
@@ -82,7 +93,7 @@ impl Task {
         }
     }
 
-    /// Applies the links and routes of a configuration; other settings take effect after a restart.
+    /// Applies the links, routes, limits and folders of a configuration; other settings take effect after a restart.
     pub(super) fn apply(&mut self, now: Instant, new: Config) -> Reply {
         // Lines to TNCs are opened at startup only, and sessions have the node ID of the agent, which stays.
         let Config { node, tnc, gateway, .. } = self.configuration.config.clone();
@@ -132,7 +143,15 @@ impl Task {
             self.link_states.planned.remove(&link);
             self.link_states.tls.forget(link);
         }
+        if let Err(Error { what, .. }) = self.surfaces.folders.follow(&new.drop, &new.receive) {
+            tracing::error!(target: "configuration", "a folder is not served until the next start: {what}");
+        }
+        let (agent, _) = self.engines.agent_and_neighbours();
+        agent.set_limits(new.agent.limits.clone());
         self.configuration.config = Config {
+            agent: agent::Config { limits: new.agent.limits, ..old.agent },
+            drop: new.drop,
+            receive: new.receive,
             link: new.link.clone(),
             route: new.route.clone(),
             contact: new.contact,

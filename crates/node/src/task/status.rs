@@ -4,7 +4,7 @@ use super::link_states::plain;
 use super::{EngineParts as _, Task, turn_meter};
 use crate::surfaces::control::ControlCounters;
 use crate::surfaces::custody;
-use crate::surfaces::folders::SharedStatus;
+use crate::surfaces::folders::Folders;
 use crate::surfaces::http::HttpCounters;
 use crate::tower::neighbours::Neighbours;
 use crate::view::{self, Status};
@@ -24,7 +24,7 @@ pub(crate) struct SurfaceStates {
     pub(crate) control: Arc<ControlCounters>,
     /// Counters of the HTTP interface, if it is on.
     pub(crate) http: Option<Arc<HttpCounters>>,
-    pub(crate) folders: SharedStatus,
+    pub(crate) folders: Folders,
     pub(crate) custody: custody::SharedStatus,
 }
 
@@ -64,7 +64,7 @@ impl Task {
             callers: self.link_states.callers.view(),
             sessions: view::named(self.engines.neighbours().session_counters()),
             configuration: self.configuration.reloaded.clone(),
-            folders: self.surfaces.folders.lock().expect("no thread panics with it").clone(),
+            folders: self.surfaces.folders.view(),
             control: self.surfaces.control.view(),
             reports_not_believed: self.reports_not_believed,
             refused: self.refusals.view(now),

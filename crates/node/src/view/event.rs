@@ -201,6 +201,9 @@ pub enum Event {
     ClockTrusted,
     /// The configuration was reloaded.
     ConfigurationRead {
+        /// Settings that were changed.
+        #[serde(default)]
+        applied: Vec<String>,
         /// Changed settings that need a restart.
         #[serde(default)]
         needs_restart: Vec<String>,

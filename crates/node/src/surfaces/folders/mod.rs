@@ -30,28 +30,28 @@ use crate::surfaces::message::{Message, Reply, Request};
 use crate::view;
 use longwire_settings::error::Error;
 use std::collections::VecDeque;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
-pub(crate) type SharedStatus = Arc<Mutex<Vec<view::Folder>>>;
-
+/// State of a folder, which its thread changes.
 #[derive(Clone, Debug)]
-pub(crate) struct FolderStatus {
-    shown: SharedStatus,
-    index: usize,
-}
+struct FolderStatus(Arc<Mutex<view::Folder>>);
 
 impl FolderStatus {
-    fn new(shown: &SharedStatus, folder: view::Folder) -> FolderStatus {
-        let mut all = shown.lock().expect("no thread panics with it");
-        all.push(folder);
-        FolderStatus { shown: shown.clone(), index: all.len() - 1 }
+    fn new(view: view::Folder) -> FolderStatus {
+        FolderStatus(Arc::new(Mutex::new(view)))
+    }
+
+    fn view(&self) -> view::Folder {
+        self.0.lock().expect("no thread panics with it").clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut view::Folder)) {
-        change(&mut self.shown.lock().expect("no thread panics with it")[self.index]);
+        change(&mut self.0.lock().expect("no thread panics with it"));
     }
 
     /// Sets the current problem.
@@ -72,42 +72,142 @@ impl FolderStatus {
 /// Time before a failed step is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// Starts the threads of all folders.
-pub(crate) fn start(
-    drops: &[DropFolder],
-    receives: &[ReceiveFolder],
-    clock: &WallClock,
-    client_factory: &ClientFactory,
-) -> Result<SharedStatus, Error> {
-    let shown = SharedStatus::default();
-    let line = |folder: &Path, sends, endpoint: &str| {
-        let (folder, endpoint) = (folder.display().to_string(), endpoint.to_owned());
-        FolderStatus::new(&shown, view::Folder { folder, sends, endpoint, ..view::Folder::default() })
-    };
-    for drop in drops {
-        let (line, drop, clock) = (line(&drop.folder, true, &drop.to), drop.clone(), clock.clone());
-        run(client_factory, move |talk| drop_folder::serve(drop, clock, talk, line))?;
-    }
-    for receive in receives {
-        let (line, receive) = (line(&receive.folder, false, &receive.endpoint), receive.clone());
-        run(client_factory, move |talk| receive_folder::serve(receive, talk, line))?;
-    }
-    Ok(shown)
+/// Settings of a folder.
+#[derive(Clone, Debug, PartialEq)]
+enum Settings {
+    Drop(DropFolder),
+    Receive(ReceiveFolder),
 }
 
-fn run<F: Future<Output = Result<(), NodeGone>>>(
-    client_factory: &ClientFactory,
-    serve: impl FnOnce(NodeConnection) -> F + Send + 'static,
-) -> Result<(), Error> {
-    let talk = NodeConnection { client: client_factory.client(), waiting: VecDeque::new() };
-    let failed = |error: std::io::Error| Error::new(format!("cannot start a thread: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    // The thread ends with the node: it need not be joined.
-    thread::Builder::new()
-        .name("folder".into())
-        .spawn(move || runtime.block_on(serve(talk)))
-        .map_err(failed)?;
-    Ok(())
+impl Settings {
+    fn folder(&self) -> &Path {
+        match self {
+            Settings::Drop(drop) => &drop.folder,
+            Settings::Receive(receive) => &receive.folder,
+        }
+    }
+
+    fn view(&self) -> view::Folder {
+        let (sends, endpoint) = match self {
+            Settings::Drop(drop) => (true, drop.to.clone()),
+            Settings::Receive(receive) => (false, receive.endpoint.clone()),
+        };
+        view::Folder {
+            folder: self.folder().display().to_string(),
+            sends,
+            endpoint,
+            ..view::Folder::default()
+        }
+    }
+
+    /// True if both use the same folder, or receive at the same endpoint.
+    fn is_in_the_way_of(&self, other: &Settings) -> bool {
+        let endpoint = |settings: &Settings| match settings {
+            Settings::Drop(_) => None,
+            Settings::Receive(receive) => Some(receive.endpoint.clone()),
+        };
+        self.folder() == other.folder() || (endpoint(self).is_some() && endpoint(self) == endpoint(other))
+    }
+}
+
+/// A folder that is served.
+#[derive(Debug)]
+struct Served {
+    settings: Settings,
+    status: FolderStatus,
+    /// Dropped to end the thread.
+    _stop: oneshot::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+/// All folders of the configuration.
+pub(crate) struct Folders {
+    clock: WallClock,
+    client_factory: ClientFactory,
+    served: Vec<Served>,
+    /// Threads of folders that are not served any more. They end as soon as they wait for something.
+    ending: Vec<(Settings, thread::JoinHandle<()>)>,
+}
+
+impl fmt::Debug for Folders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.served).finish()
+    }
+}
+
+impl Folders {
+    /// Starts the threads of all folders.
+    pub(crate) fn start(
+        drops: &[DropFolder],
+        receives: &[ReceiveFolder],
+        clock: &WallClock,
+        client_factory: &ClientFactory,
+    ) -> Result<Folders, Error> {
+        let (clock, client_factory) = (clock.clone(), client_factory.clone());
+        let mut folders = Folders { clock, client_factory, served: Vec::new(), ending: Vec::new() };
+        folders.follow(drops, receives)?;
+        Ok(folders)
+    }
+
+    /// Serves these folders instead of the present ones. A folder with the same settings goes on.
+    pub(crate) fn follow(&mut self, drops: &[DropFolder], receives: &[ReceiveFolder]) -> Result<(), Error> {
+        let drops = drops.iter().cloned().map(Settings::Drop);
+        let wanted: Vec<Settings> = drops.chain(receives.iter().cloned().map(Settings::Receive)).collect();
+        let (mut kept, left): (Vec<Served>, Vec<Served>) =
+            self.served.drain(..).partition(|served| wanted.contains(&served.settings));
+        self.ending.retain(|(_, thread)| !thread.is_finished());
+        self.ending.extend(left.into_iter().map(|served| (served.settings, served.thread)));
+        for settings in wanted {
+            let position = kept.iter().position(|served| served.settings == settings);
+            let served = match position {
+                Some(position) => kept.swap_remove(position),
+                None => {
+                    // The new thread begins when no other one has this folder or this endpoint.
+                    let before = self.ending.extract_if(.., |(other, _)| other.is_in_the_way_of(&settings));
+                    let before = before.map(|(_, thread)| thread).collect();
+                    self.serve(settings, before)?
+                }
+            };
+            self.served.push(served);
+        }
+        Ok(())
+    }
+
+    fn serve(&self, settings: Settings, before: Vec<thread::JoinHandle<()>>) -> Result<Served, Error> {
+        let status = FolderStatus::new(settings.view());
+        let (stop, stopped) = oneshot::channel();
+        let (clock, line) = (self.clock.clone(), status.clone());
+        let client_factory = self.client_factory.clone();
+        let failed = |error: std::io::Error| Error::new(format!("cannot start a thread: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let its_own = settings.clone();
+        // The thread ends with the node: it need not be joined.
+        let thread = thread::Builder::new()
+            .name("folder".into())
+            .spawn(move || {
+                before.into_iter().for_each(|thread| _ = thread.join());
+                let talk = NodeConnection { client: client_factory.client(), waiting: VecDeque::new() };
+                let _ = match its_own {
+                    Settings::Drop(drop) => {
+                        runtime.block_on(drop_folder::serve(drop, clock, talk, line, stopped))
+                    }
+                    Settings::Receive(receive) => runtime.block_on(async {
+                        tokio::select! {
+                            // A file that is being received is received again later.
+                            _ = stopped => Ok(()),
+                            ended = receive_folder::serve(receive, talk, line) => ended,
+                        }
+                    }),
+                };
+            })
+            .map_err(failed)?;
+        Ok(Served { settings, status, _stop: stop, thread })
+    }
+
+    /// State of all folders, in the order of the configuration.
+    pub(crate) fn view(&self) -> Vec<view::Folder> {
+        self.served.iter().map(|served| served.status.view()).collect()
+    }
 }
 
 #[derive(Debug)]

@@ -89,6 +89,11 @@ impl Intake {
         self.policy
     }
 
+    /// Changes the limit on heads, also for those of which a part has arrived.
+    pub(super) fn set_head_bytes_max(&mut self, bytes: u32) {
+        self.policy.head_bytes_max = bytes;
+    }
+
     pub(super) fn contains(&self, transfer: &(LinkId, TransferId)) -> bool {
         self.transfers.contains_key(transfer)
     }

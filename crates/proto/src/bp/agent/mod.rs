@@ -192,6 +192,11 @@ fn matches(pattern: &str, endpoint: &str) -> bool {
     }
 }
 
+/// Limit on the head of a bundle, in the unit of the decoder.
+fn head_bytes_max(limits: &Limits) -> u32 {
+    u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX)
+}
+
 impl Agent {
     /// Creates an agent, which begins by listing the records of its storage.
     ///
@@ -199,7 +204,7 @@ impl Agent {
     /// Fails if the configured node ID is invalid.
     pub fn new(config: Config, rng: Rng) -> Result<Self, DecodeError> {
         let node = parse_node(&config.node).ok_or(DecodeError::invalid("a node ID", "RFC 9171 4.2.5.2"))?;
-        let head_bytes_max = u32::try_from(config.limits.head_bytes_max).unwrap_or(u32::MAX);
+        let head_bytes_max = head_bytes_max(&config.limits);
         let policy = DecodePolicy { head_bytes_max, ..DecodePolicy::STRICT };
         // A smaller limit does not lose bundles that were accepted under an earlier one.
         let stored_policy =
@@ -234,6 +239,12 @@ impl Agent {
             #[cfg(test)]
             encrypting: None,
         })
+    }
+
+    /// Changes the limits. Bundles that are held already stay, even above a smaller limit.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.intake.set_head_bytes_max(head_bytes_max(&limits));
+        self.config.limits = limits;
     }
 
     /// Node ID.
