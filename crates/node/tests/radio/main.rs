@@ -2,6 +2,7 @@
 //!
 //! `./test radio` runs the long tests, which are ignored otherwise, and prints their table.
 
+mod calls;
 mod channel;
 #[path = "../common/mod.rs"]
 mod common;
