@@ -141,3 +141,22 @@ fn nobody_answers() {
     let (heard, end) = converse(&call(&air, 1), &[("never", "")], false);
     assert_eq!((heard.as_str(), end.was_connected, end.reason), ("", false, Some(CloseReason::TimedOut)));
 }
+
+/// An operator who calls a node gets its text; the node goes on.
+#[test]
+fn a_node_tells_an_operator_what_it_is() {
+    let air = Air::new();
+    let node = common::start(common::config(&format!(
+        "node = 'dtn://xyz/'\npeers = 'any'\nstorage.kind = 'memory'\n[[tnc]]\nname = 'radio'\naddress = '{}'\n\
+         callsign = 'OE1XYZ-7'\n[tnc.channel]\nrate-bps = 1_000_000\ntx-delay = '0 ms'\ntx-tail = '0 ms'\nslot-time = '10 ms'\n\
+         [ax25cl]\nwelcome = 'This is dtn://xyz/, which carries messages of Longwire.'\nwelcome-after = '50 ms'\n",
+        air.at(1)
+    )));
+    let mut app = common::App::new(&node);
+    app.wait_status(|status| status["tncs"][0]["up"] == true);
+    let (heard, end) = converse(&call(&air, 10), &[("never", "")], false);
+    assert_eq!(heard, "This is dtn://xyz/, which carries messages of Longwire.\r");
+    assert_eq!((end.was_connected, end.reason), (true, Some(CloseReason::Finished)));
+    let status = app.wait_status(|status| status["callers"]["now"] == 0);
+    assert_eq!(status["ready"], true);
+}

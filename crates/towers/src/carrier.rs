@@ -10,6 +10,7 @@ use longwire_proto::joint::Origin;
 use longwire_proto::rng::Rng;
 use longwire_proto::setting::{Fault, Settings};
 use longwire_proto::tcpcl::Tls;
+use longwire_proto::time::Duration;
 use longwire_settings::error::Error;
 use longwire_settings::toml_text::{self, changed};
 use serde::Serialize;
@@ -54,6 +55,12 @@ pub trait Carrier: Sync + 'static {
     /// everything may be.
     fn recognises(_first: &[u8]) -> bool {
         true
+    }
+
+    /// Returns the silence after which a caller of an unknown carrier is given to this one, which then hears an empty packet.
+    /// By default such a caller is cut off after two minutes.
+    fn silence_max(_settings: &Self::Settings) -> Option<Duration> {
+        None
     }
 
     /// Creates the empty set of all sessions. By default there is one session for each link.
@@ -323,6 +330,12 @@ pub trait AnyCarrier: Sync {
     /// Returns true if a caller that begins like this may be one of this carrier, or a datagram one of its packets.
     fn recognises(&self, first: &[u8]) -> bool;
 
+    /// Returns the silence after which a caller of an unknown carrier is given to this one.
+    ///
+    /// # Panics
+    /// Panics if the plan is that of another carrier.
+    fn silence_max(&self, plan: &Plan) -> Option<Duration>;
+
     /// Returns true if sessions use damaged datagrams as well.
     fn uses_damaged(&self) -> bool;
 
@@ -374,6 +387,10 @@ impl<C: Carrier> AnyCarrier for C {
 
     fn recognises(&self, first: &[u8]) -> bool {
         C::recognises(first)
+    }
+
+    fn silence_max(&self, plan: &Plan) -> Option<Duration> {
+        C::silence_max(of_carrier::<C>(plan))
     }
 
     fn uses_damaged(&self) -> bool {

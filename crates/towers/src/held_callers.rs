@@ -5,7 +5,7 @@ use longwire_proto::service::{LinkId, PacketsIndication, PacketsRequest};
 use longwire_proto::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum time between the connection and the first packet of a caller.
+/// Maximum time between the connection and the first packet of a caller that no carrier takes without one.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// A caller without a first packet.
@@ -15,7 +15,7 @@ struct HeldCaller {
     /// Packet sizes, if reported since.
     sizes: Option<PacketsIndication>,
     room: u64,
-    /// Time at which the link is closed.
+    /// Time at which the link is given to the carrier that takes silent callers, or closed.
     until: Instant,
     /// True while the link is being closed.
     ending: bool,
@@ -34,9 +34,15 @@ impl HeldCallers {
         self.callers.contains_key(&link)
     }
 
-    /// Holds a caller that has connected.
-    pub(crate) fn hold(&mut self, now: Instant, link: LinkId, connected: PacketsIndication) {
-        let until = now + SILENCE_MAX;
+    /// Holds a caller that has connected, for this time without a packet.
+    pub(crate) fn hold(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        connected: PacketsIndication,
+        silence_max: Option<Duration>,
+    ) {
+        let until = now + silence_max.unwrap_or(SILENCE_MAX);
         self.callers.insert(link, HeldCaller { connected, sizes: None, room: 0, until, ending: false });
     }
 
@@ -69,11 +75,17 @@ impl HeldCallers {
         said.into_iter().flatten().flatten().map(MediaIndication::Packets)
     }
 
-    /// Closes the links of callers that have been silent for too long.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for (link, held) in self.callers.iter_mut().filter(|(_, held)| held.until <= now && !held.ending) {
+    /// Callers that have been silent for too long.
+    pub(crate) fn silent(&self, now: Instant) -> Vec<LinkId> {
+        let silent = self.callers.iter().filter(|(_, held)| held.until <= now && !held.ending);
+        silent.map(|(link, _)| *link).collect()
+    }
+
+    /// Closes the link of a caller.
+    pub(crate) fn close(&mut self, link: LinkId) {
+        if let Some(held) = self.callers.get_mut(&link) {
             held.ending = true;
-            self.requests.push_back((*link, PacketsRequest::Close));
+            self.requests.push_back((link, PacketsRequest::Close));
         }
     }
 

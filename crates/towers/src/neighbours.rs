@@ -9,7 +9,7 @@ use longwire_proto::observe::{Counts, Observation, Part};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::{Bundles, LinkId, Many, PacketsIndication};
 use longwire_proto::tcpcl::{AdmissionDecision, CallerIdentity};
-use longwire_proto::time::Instant;
+use longwire_proto::time::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -291,7 +291,8 @@ impl Neighbours {
         let (first, others) = (plans.next().cloned(), plans.next().is_some());
         match said {
             MediaIndication::Packets(connected) if others => {
-                self.held.hold(now, link, connected.clone());
+                let silence_max = self.plan_of_the_silent().map(|(_, silence_max)| silence_max);
+                self.held.hold(now, link, connected.clone(), silence_max);
                 None
             }
             _ => first.map(|plan| self.begin(link, &plan, Origin::Below)),
@@ -301,21 +302,37 @@ impl Neighbours {
     /// Hears a held caller, and creates its session with its first packet, unless there are too many.
     fn hear_held(&mut self, now: Instant, link: LinkId, said: &PacketsIndication) -> Option<usize> {
         let first = self.held.hear(link, said)?;
-        let runs = |carrier: &dyn AnyCarrier| carrier.about().media.contains(&Medium::Ax25);
-        let layers = self.layers.iter().filter(|layer| runs(layer.carrier));
+        let mut plans = self.callers.iter().filter(|plan| is_called_over_packets(plan.carrier()));
+        let plan = plans.find(|plan| plan.carrier().recognises(first))?.clone();
+        self.release_held(now, link, &plan)
+    }
+
+    /// Plan for callers that say nothing, and the time after which they are taken for such.
+    fn plan_of_the_silent(&self) -> Option<(Plan, Duration)> {
+        let plans = self.callers.iter().filter(|plan| is_called_over_packets(plan.carrier()));
+        plans
+            .filter_map(|plan| Some((plan.clone(), plan.carrier().silence_max(plan)?)))
+            .min_by_key(|(_, time)| *time)
+    }
+
+    /// Creates the session of a held caller, unless there are too many.
+    fn release_held(&mut self, now: Instant, link: LinkId, plan: &Plan) -> Option<usize> {
+        let layers = self.layers.iter().filter(|layer| is_called_over_packets(layer.carrier));
         if layers.map(|layer| layer.sessions.count()).sum::<usize>() >= SESSIONS_MAX {
             self.turned_away += 1;
             self.held.turn_away(link);
             return None;
         }
-        let mut plans = self.callers.iter().filter(|plan| runs(plan.carrier()));
-        let plan = plans.find(|plan| plan.carrier().recognises(first))?.clone();
-        let at = self.begin(link, &plan, Origin::Below);
+        let at = self.begin(link, plan, Origin::Below);
         for said in self.held.release(link) {
             self.layers[at].sessions.handle_indication(now, (link, said));
         }
         Some(at)
     }
+}
+
+fn is_called_over_packets(carrier: &dyn AnyCarrier) -> bool {
+    carrier.about().media.contains(&Medium::Ax25)
 }
 
 impl Engine for Neighbours {
@@ -354,7 +371,17 @@ impl Engine for Neighbours {
                 sessions.handle_timeout(now);
             }
         }
-        self.held.handle_timeout(now);
+        for link in self.held.silent(now) {
+            let Some((plan, _)) = self.plan_of_the_silent() else {
+                self.held.close(link);
+                continue;
+            };
+            if let Some(at) = self.release_held(now, link, &plan) {
+                // Its silence is an empty packet.
+                let silence = MediaIndication::Packets(PacketsIndication::Packet(Default::default()));
+                self.layers[at].sessions.handle_indication(now, (link, silence));
+            }
+        }
     }
 
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Self::Above>> {
@@ -535,6 +562,26 @@ mod tests {
         assert_eq!(neighbours.poll_request(at), Some(closed));
         neighbours.handle_indication(at, (silent, packets(PacketsIndication::Packet(header.clone()))));
         assert_eq!((name(&neighbours, silent), neighbours.declined), (None, 0));
+    }
+
+    /// Where there is a text for operators, a silent caller gets it.
+    #[test]
+    fn a_silent_caller_of_two_carriers_gets_the_text_for_operators() {
+        let packets = MediaIndication::Packets;
+        let mut neighbours = neighbours();
+        neighbours.answer(Plan::new(&Ax25Cm, <Ax25Cm as Carrier>::defaults()));
+        let settings =
+            longwire_proto::ax25cl::Config { welcome: Some("73".into()), ..<Ax25Cl as Carrier>::defaults() };
+        let silence_max = settings.welcome_after;
+        neighbours.answer(Plan::new(&Ax25Cl, settings));
+        neighbours.handle_indication(NOW, (CALLER, connected()));
+        neighbours.handle_indication(NOW, (CALLER, packets(PacketsIndication::Room(7))));
+        assert_eq!(neighbours.poll_timeout(), Some(NOW + silence_max));
+        neighbours.handle_timeout(NOW + silence_max);
+        let said: Vec<_> = std::iter::from_fn(|| neighbours.poll_request(NOW + silence_max)).collect();
+        let text = PacketsRequest::payload(b"73\r"[..].into());
+        let expected = [text, PacketsRequest::Close].map(|request| (CALLER, MediaRequest::Packets(request)));
+        assert_eq!(said, expected);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Settings and counters of a session.
 
-use crate::setting::{Fault, Settings, at_least, wait, wait_from};
+use crate::setting::{Fault, Settings, at_least, number, wait, wait_from};
 use crate::time::Duration;
 use serde::{Deserialize, Serialize};
+
+/// Maximum length of a welcome, bytes.
+const WELCOME_BYTES_MAX: u64 = 512;
 
 /// The configuration of a [`Session`](super::Session).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,12 @@ pub struct Config {
     pub transfer_mru: u64,
     /// Maximum wait for the hello of the peer. Default 2 min.
     pub contact_timeout: Duration,
+    /// Text for a caller that is no node, such as an operator at a terminal; then the link ends. At most 512 bytes.
+    /// Default: none, and such a caller is only cut off.
+    pub welcome: Option<String>,
+    /// Silence of a caller after which it is taken for an operator, who waits for a text; a first packet without a hello
+    /// is taken so at once. Default 20 s.
+    pub welcome_after: Duration,
     /// Maximum wait of an ending session for outstanding bundles. Default 2 min.
     pub close_timeout: Duration,
     /// Delay before the link is reconnected; doubled with each failure. Default 5 s.
@@ -52,6 +61,8 @@ impl Default for Config {
             open_max: 4096,
             transfer_mru: 1 << 40,
             contact_timeout: Duration::from_secs(120),
+            welcome: None,
+            welcome_after: Duration::from_secs(20),
             close_timeout: Duration::from_secs(120),
             retry_min: Duration::from_secs(5),
             retry_max: Duration::from_secs(300),
@@ -72,6 +83,9 @@ impl Settings for Config {
         at_least("transfer-mru", self.transfer_mru, 1, "with 0 nothing can be received")?;
         wait("resume-within", self.resume_within, "must be longer than an outage of the link")?;
         wait("contact-timeout", self.contact_timeout, "must be longer than the channel can be busy")?;
+        let welcome_bytes = self.welcome.as_ref().map_or(0, String::len);
+        number("welcome", welcome_bytes, 0..=WELCOME_BYTES_MAX, "a text of at most 512 bytes")?;
+        wait("welcome-after", self.welcome_after, "must be longer than a node takes for its hello")?;
         wait("close-timeout", self.close_timeout, "must be longer than the channel can be busy")?;
         wait("retry-min", self.retry_min, "5 s is usual")?;
         wait_from("retry-max", self.retry_max, self.retry_min, "must not be less than `retry-min`")
@@ -97,6 +111,8 @@ pub struct Counters {
     pub payload_received: u64,
     /// Incoming bundles refused.
     pub refused: u64,
+    /// Callers that were no nodes and got the text for them.
+    pub welcomed: u64,
     /// Violations of the protocol by the peer.
     pub violations: u64,
 }

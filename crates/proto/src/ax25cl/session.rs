@@ -3,7 +3,7 @@
 use super::config::{Config, Counters};
 use super::incoming::Incoming;
 use super::outgoing::{Outgoing, Violation};
-use super::wire::{Hello, Message, Packet, encode_control};
+use super::wire::{Hello, MAGIC, Message, Packet, encode_control};
 use crate::codec;
 use crate::engine::Engine;
 use crate::kit::Backoff;
@@ -34,6 +34,8 @@ enum Timer {
     Resume,
     /// The closing of the session takes too long.
     Linger,
+    /// The caller has been silent for so long that it is no node.
+    Welcome,
 }
 
 /// Side that opens the link.
@@ -111,7 +113,7 @@ pub struct Session {
     gathered: bool,
     /// Reason for the end and whether to retry, if this side ends the link.
     ends: (DownReason, bool),
-    timers: Timers<5>,
+    timers: Timers<6>,
     up: VecDeque<BundlesIndication>,
     told: u64,
     /// Delay before the link is opened again.
@@ -229,6 +231,9 @@ impl Session {
             return self.give_up(now, DownReason::Contact);
         }
         if self.role == Role::Passive {
+            if self.config.welcome.is_some() {
+                self.set(Timer::Welcome, now + self.config.welcome_after);
+            }
             return self.set(Timer::Contact, now + self.config.contact_timeout);
         }
         (self.current.hello_due, self.current.hello_now) = (true, true);
@@ -273,8 +278,9 @@ impl Session {
         self.orders.clear();
         self.current = CurrentLink::default();
         self.state.incoming.unlink();
-        self.timers.stop(Timer::Contact as usize);
-        self.timers.stop(Timer::Linger as usize);
+        for timer in [Timer::Contact, Timer::Linger, Timer::Welcome] {
+            self.timers.stop(timer as usize);
+        }
         if ending {
             return self.ended(now);
         }
@@ -312,6 +318,22 @@ impl Session {
         }
     }
 
+    /// Tells a caller that is no node what this is, and ends the link in good order.
+    fn welcome(&mut self) {
+        let Some(text) = self.config.welcome.as_ref().filter(|_| self.link == LinkPhase::Open) else {
+            return;
+        };
+        self.timers.stop(Timer::Welcome as usize);
+        // Terminals of packet radio end their lines so.
+        let text = Bytes::from(text.replace("\r\n", "\r").replace('\n', "\r") + "\r");
+        let packets = usize::try_from(self.current.room).unwrap_or(usize::MAX);
+        let pieces = text.chunks(self.current.bytes_best.max(1)).take(packets);
+        self.orders.extend(pieces.map(|piece| PacketsRequest::payload(text.slice_ref(piece))));
+        self.orders.push_back(PacketsRequest::Close);
+        self.counters.welcomed += 1;
+        (self.link, self.ends) = (LinkPhase::Closing, (DownReason::Contact, true));
+    }
+
     /// Ends the session: every open transfer ends, and the user is informed.
     fn fail(&mut self, now: Instant, reason: DownReason, retry: bool) {
         let keeps = self.state.peer_keeps && self.config.reactive_fragmentation;
@@ -341,6 +363,11 @@ impl Session {
     fn hear(&mut self, now: Instant, mut bytes: Bytes) {
         if self.link != LinkPhase::Open {
             return;
+        }
+        let is_no_node =
+            self.role == Role::Passive && !self.current.greeted && !bytes.starts_with(&MAGIC[..2]);
+        if is_no_node && self.config.welcome.is_some() {
+            return self.welcome();
         }
         let packet = self.state.incoming.begin_packet();
         let heard = Packet::decode(&mut bytes).map_err(|_| Violation);
@@ -375,6 +402,7 @@ impl Session {
 
     fn hear_hello(&mut self, now: Instant, hello: &Hello) -> Result<(), Violation> {
         self.timers.stop(Timer::Contact as usize);
+        self.timers.stop(Timer::Welcome as usize);
         let is_other = self.config.peer_node_id.as_ref().is_some_and(|expected| *expected != hello.node_id);
         let is_own = !hello.node_id.is_empty() && hello.node_id == self.config.node_id;
         if is_other || is_own {
@@ -677,6 +705,9 @@ impl Engine for Session {
         let (contact, gather, retry) = (due(Timer::Contact), due(Timer::Gather), due(Timer::Retry));
         let (resume, linger) = (due(Timer::Resume), due(Timer::Linger));
         self.gathered |= gather && (self.current.hello_due || self.state.outgoing.has_pieces());
+        if due(Timer::Welcome) && !self.current.greeted {
+            self.welcome();
+        }
         if contact {
             self.give_up(now, DownReason::Contact);
         }

@@ -63,28 +63,36 @@ fn config(name: &str, peer: Option<&str>) -> Config {
 /// A session with its last messages.
 struct Scene {
     session: Checked<Session>,
+    now: Instant,
     up: Vec<BundlesIndication>,
     down: Vec<PacketsRequest>,
 }
 
 impl Scene {
     fn new(session: Session) -> Self {
-        Scene { session: Checked::new("session", session), up: vec![], down: vec![] }
+        Scene { session: Checked::new("session", session), now: Instant::ZERO, up: vec![], down: vec![] }
     }
 
     fn settle(&mut self) {
         (self.up, self.down) = (vec![], vec![]);
         let (up, down) = (&mut self.up, &mut self.down);
-        drain(&mut self.session, Instant::ZERO, |said| up.push(said), |asked| down.push(asked));
+        drain(&mut self.session, self.now, |said| up.push(said), |asked| down.push(asked));
     }
 
     fn hear(&mut self, indication: PacketsIndication) {
-        self.session.handle_indication(Instant::ZERO, indication);
+        self.session.handle_indication(self.now, indication);
         self.settle();
     }
 
     fn ask(&mut self, request: BundlesRequest) {
-        self.session.handle_request(Instant::ZERO, request);
+        self.session.handle_request(self.now, request);
+        self.settle();
+    }
+
+    /// Lets the next timer expire.
+    fn wait(&mut self) {
+        self.now = self.session.poll_timeout().expect("it waits");
+        self.session.handle_timeout(self.now);
         self.settle();
     }
 
@@ -107,6 +115,59 @@ fn open(number: u64, length: u64) -> BundlesRequest {
 
 fn piece(number: u64, bytes: usize, last: bool) -> BundlesRequest {
     BundlesRequest::Piece { transfer: TransferId(number), data: vec![number as u8; bytes].into(), last }
+}
+
+fn welcoming() -> Scene {
+    let config = Config { welcome: Some("This is a node.\n73".into()), ..config("ipn:2.0", None) };
+    let mut scene = Scene::new(Session::passive(config, Rng::new(1)));
+    scene.hear(connected());
+    scene.hear(PacketsIndication::Room(4));
+    assert_eq!(scene.down, []);
+    scene
+}
+
+fn welcome() -> [PacketsRequest; 2] {
+    [PacketsRequest::payload(Bytes::from_static(b"This is a node.\r73\r")), PacketsRequest::Close]
+}
+
+#[test]
+fn an_operator_who_calls_gets_a_text() {
+    // At the first line, or after a silence.
+    let mut scene = welcoming();
+    scene.hear(PacketsIndication::Packet(Bytes::from_static(b"\r")));
+    assert_eq!(scene.down, welcome());
+    let mut scene = welcoming();
+    scene.wait();
+    assert_eq!(scene.down, welcome());
+    // Nothing more is heard, and the session ends with its link.
+    scene.hear(PacketsIndication::Packet(Bytes::from_static(b"HELP\r")));
+    assert_eq!(scene.down, []);
+    scene.hear(PacketsIndication::Closed(crate::service::CloseReason::Finished));
+    assert!(scene.up.is_empty() && scene.session.finished());
+    // A link that accepts one packet gets the beginning.
+    let long = Config { welcome: Some("long ".repeat(100)), ..config("ipn:2.0", None) };
+    let mut scene = Scene::new(Session::passive(long, Rng::new(1)));
+    scene.hear(connected());
+    scene.hear(PacketsIndication::Room(1));
+    scene.hear(PacketsIndication::Packet(Bytes::from_static(b"\r")));
+    assert_eq!(scene.down.len(), 2);
+}
+
+#[test]
+fn a_node_that_calls_gets_no_text() {
+    let mut scene = welcoming();
+    let greeting = Packet { hello: Some(hello(None)), messages: vec![] };
+    scene.hear(PacketsIndication::Packet(octets(&greeting).into()));
+    assert!(matches!(&scene.up[..], [BundlesIndication::Up { .. }, ..]));
+    while scene.session.poll_timeout().is_some_and(|next| next < Instant::ZERO + 60 * SECOND) {
+        scene.wait();
+        assert!(!scene.down.contains(&PacketsRequest::Close));
+    }
+    // Without a text, a caller that is no node breaks the protocol.
+    let mut scene = Scene::new(Session::passive(config("ipn:2.0", None), Rng::new(1)));
+    scene.hear(connected());
+    scene.hear(PacketsIndication::Packet(Bytes::from_static(b"\r")));
+    assert_eq!(scene.down, [PacketsRequest::Abort]);
 }
 
 #[test]

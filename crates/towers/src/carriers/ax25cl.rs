@@ -12,6 +12,7 @@ use longwire_proto::joint::Origin;
 use longwire_proto::observe::Observation;
 use longwire_proto::rng::Rng;
 use longwire_proto::service::LinkId;
+use longwire_proto::time::Duration;
 use longwire_settings::error::Error;
 use longwire_settings::toml_text::to_table;
 use toml::Table;
@@ -61,6 +62,10 @@ impl Carrier for Ax25Cl {
             Origin::Above => ax25cl::Session::active(settings.clone(), rng),
             Origin::Below => ax25cl::Session::passive(settings.clone(), rng),
         })
+    }
+
+    fn silence_max(settings: &Config) -> Option<Duration> {
+        settings.welcome.as_ref().map(|_| settings.welcome_after)
     }
 
     fn explain(_settings: &Config, link: &LinkFacts<'_>) -> Vec<String> {

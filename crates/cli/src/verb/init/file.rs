@@ -70,6 +70,13 @@ impl Plan {
         text += "\n[agent.reports]\n# Senders that ask for it are told when a bundle has been delivered.\ndelivery = true\n";
         if let Some(tnc) = &self.tnc {
             text += &tnc.text();
+            let welcome =
+                format!("{} carries messages of Longwire. Operator: {}. 73", self.node, tnc.callsign);
+            let _ = write!(
+                text,
+                "\n[ax25cl]\n# An operator who calls this station from a terminal reads this.\nwelcome = {}\n",
+                quoted(&welcome)
+            );
         }
         for (peer, number) in self.peers.iter().zip(1..) {
             text += &peer.text(number);
