@@ -135,6 +135,47 @@ fn nodes_speak_agwpe_with_their_tncs() {
     assert_eq!((&counters["unanswered"], &counters["damaged"]), (&0.into(), &0.into()), "{counters:#}");
 }
 
+/// Three nodes without links, each with its own Dire Wolf, find each other by their beacons. What waits for a node leaves once it
+/// is found.
+#[test]
+fn three_nodes_find_each_other_by_their_beacons() {
+    if !is_installed() {
+        return;
+    }
+    let rig = Rig::of("beacons", AIR, 3);
+    let node = |at: usize, own: &str, callsign: &str, interval_s: u32| {
+        start(config(&format!(
+            "node = 'dtn://{own}/'\n[storage]\nkind = 'memory'\n[discovery]\npeers = 'any'\ngroups = []\n\
+             [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\ndiscovery = true\n\
+             position = '53.2734, -7.7783'\nbeacon-interval = '{interval_s} s'\n[tnc.channel]\nrate-bps = {}\n\
+             tx-delay = '150 ms'\nslot-time = '20 ms'\n[tnc.ax25]\nversion = 'plain'\n",
+            rig.kiss(at),
+            AIR.rate_bps
+        )))
+    };
+    // Their first beacons do not collide.
+    let nodes = [node(0, "alice", "ALICE", 30), node(1, "bob", "BOB", 32), node(2, "carol", "CAROL", 34)];
+    let mut apps = nodes.each_ref().map(App::new);
+    apps.iter_mut().for_each(|app| app.register("inbox", 100_000));
+    let names = ["alice", "bob", "carol"];
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let sent = payload(600, from as u64);
+        apps[from].send(&format!("dtn://{}/inbox", names[to]), &sent, MessageOptions::default());
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let (delivery, received) = apps[to].receive();
+        assert!(received == payload(600, from as u64), "every byte is as it was sent");
+        apps[to].take(delivery);
+    }
+    let status = apps[0].status();
+    let neighbours = status["discovery"]["neighbours"].as_array().expect("a list");
+    let heard: Vec<_> = neighbours.iter().map(|known| (&known["node"], &known["by"], &known["at"])).collect();
+    let expected = [("dtn://bob/", "BOB"), ("dtn://carol/", "CAROL")]
+        .map(|(node, at)| [node, "aprs", at].map(Into::into));
+    let expected: Vec<_> = expected.iter().map(|[node, by, at]| (node, by, at)).collect();
+    assert_eq!(heard, expected);
+}
+
 /// The same with a longer file and links that fail later.
 #[test]
 #[ignore = "minutes of real time: ./test radio"]
