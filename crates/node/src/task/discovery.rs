@@ -21,6 +21,8 @@ use longwire_settings::error::Error;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+/// Number of known keys from which on no more are noted from announcements, so that those of bundles have places.
+const KEYS_NOTED_MAX: usize = 1024;
 /// Intervals of beacons after which a station is taken for gone.
 const BEACON_INTERVALS: u32 = 3;
 
@@ -151,7 +153,8 @@ impl Task {
         self.hear_proven(now, announcement, way, proof);
         let is_neighbour =
             || self.discovery.as_ref().is_some_and(|known| known.engine.neighbour(&node).is_some());
-        if let Some(key) = first.filter(|_| is_neighbour())
+        let has_place = self.engines.upper.known_keys().len() < KEYS_NOTED_MAX;
+        if let Some(key) = first.filter(|_| has_place && is_neighbour())
             && self.engines.upper.trust_key(&node, key)
         {
             self.record_key(now, &node.to_string(), &key.to_string());

@@ -91,7 +91,7 @@ pub fn announcement(text: &[u8]) -> Result<Announcement, DecodeError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(wrong);
     }
-    let text = str::from_utf8(text).map_err(|_| wrong.clone())?;
+    let text = str::from_utf8(text).map_err(|_| wrong)?;
     let comment = match text.as_bytes().first() {
         Some(b'>') => &text[1..],
         Some(b';') => object_comment(text)?,

@@ -1,7 +1,8 @@
 //! The neighbours of a node, and the times at which it announces itself.
 //!
 //! Limits: the number of neighbours, [`WAYS_MAX`] ways to each, announcements that are read in a second
-//! ([`Neighbourhood::reads_from`]), and one announcement of this node in two seconds, whoever asks for more. When the table is
+//! ([`Neighbourhood::reads_from`]), one new neighbour in a second after as many as the table holds, and one announcement of this
+//! node in two seconds, whoever asks for more. When the table is
 //! full, a node that a key proves takes the place of the newest one that none proves. A forged announcement adds a way to a
 //! node, and never replaces one that is in use.
 
@@ -37,6 +38,8 @@ const VALIDITY_MAX: Duration = Duration::from_secs(6 * 3600);
 const INTERVALS: u32 = 3;
 /// Announcements that are read of unknown senders, per second and at once.
 const STRANGERS_PER_S: u64 = 50;
+/// Time in which the table admits one more neighbour, after as many at once as it holds.
+const BETWEEN_ARRIVALS: Duration = Duration::from_secs(1);
 /// Minimum time between two announcements that are read of a known sender.
 const BETWEEN_READS: Duration = Duration::from_millis(200);
 
@@ -183,7 +186,7 @@ pub struct Counters {
     pub superseded: u64,
     /// Announcements that were not read, because there were too many at once.
     pub not_read: u64,
-    /// Announcements that would have exceeded the maximum of neighbours, or of ways to one.
+    /// Announcements that would have exceeded the maximum of neighbours, of new ones in a time, or of ways to one.
     pub refused: u64,
     /// Nodes that became neighbours.
     pub found: u64,
@@ -286,6 +289,9 @@ pub struct Neighbourhood {
     reads_since: Instant,
     /// Time at which an announcement of a known sender was last read.
     read_at: BTreeMap<IpAddr, Instant>,
+    /// Neighbours that may be added now.
+    arrivals_left: u64,
+    arrivals_since: Instant,
     counters: Counters,
     up: VecDeque<DiscoveryIndication>,
 }
@@ -297,6 +303,7 @@ impl Neighbourhood {
     /// Fails if a setting is invalid.
     pub fn new(config: Config, rng: Rng) -> Result<Self, Fault> {
         config.check()?;
+        let neighbours_max = config.neighbours_max as u64;
         Ok(Neighbourhood {
             config,
             rng,
@@ -308,6 +315,8 @@ impl Neighbourhood {
             reads_left: STRANGERS_PER_S,
             reads_since: Instant::ZERO,
             read_at: BTreeMap::new(),
+            arrivals_left: neighbours_max,
+            arrivals_since: Instant::ZERO,
             counters: Counters::default(),
             up: VecDeque::new(),
         })
@@ -418,6 +427,16 @@ impl Neighbourhood {
 
     /// Adds a neighbour. Returns false if there is no place for it.
     fn add(&mut self, now: Instant, node: Eid, heard: HeardWay) -> bool {
+        let most = self.config.neighbours_max as u64;
+        let passed = now.saturating_since(self.arrivals_since).as_nanos() / BETWEEN_ARRIVALS.as_nanos();
+        if passed > 0 {
+            self.arrivals_left = most.min(self.arrivals_left.saturating_add(passed as u64));
+            self.arrivals_since = now;
+        }
+        if self.arrivals_left == 0 {
+            self.counters.refused += 1;
+            return false;
+        }
         if self.neighbours.len() >= self.config.neighbours_max {
             let unproven = self.neighbours.iter().filter(|(_, entry)| !entry.ways[0].proof.is_signed());
             let newest = unproven.max_by_key(|(_, entry)| entry.since).map(|(node, _)| node.clone());
@@ -429,6 +448,7 @@ impl Neighbourhood {
                 }
             }
         }
+        self.arrivals_left -= 1;
         self.neighbours.insert(node.clone(), Entry { ways: vec![heard], since: now, contested: false });
         self.counters.found += 1;
         self.up.push_back(DiscoveryIndication::Found(node));

@@ -92,9 +92,8 @@ impl Messages {
     /// Fails if the structure is invalid, or has more than 32 entries anywhere.
     pub fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
         // A prototype of the draft sends no version.
-        if !input.first().is_some_and(|first| first >> 5 == Major::ByteString as u8)
-            && cbor::unsigned(input, "a version of SAND", STRUCTURE)? != VERSION
-        {
+        let begins_with_message = input.first().is_some_and(|first| first >> 5 == Major::ByteString as u8);
+        if !begins_with_message && cbor::unsigned(input, "a version of SAND", STRUCTURE)? != VERSION {
             return Err(DecodeError::invalid("an unknown version of SAND", STRUCTURE));
         }
         let (mut messages, mut count) = (Messages::default(), 0);

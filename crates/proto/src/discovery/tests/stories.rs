@@ -122,9 +122,23 @@ fn a_flood_of_names_fills_the_table_and_no_more() {
     }
     assert_eq!(bench.engine.neighbours().count(), 4);
     assert_eq!(bench.engine.counters().refused, 997);
+    bench.pass(Duration::from_secs(1));
     let told = bench.hear(heard("carol", at(3), Proof::Known, 1));
     assert!(told.contains(&Found(node("carol"))), "a key makes room: {told:?}");
     assert!(bench.way("bob").is_some() && bench.engine.neighbours().count() == 4);
+}
+
+#[test]
+fn names_that_come_and_go_do_so_slowly() {
+    let mut bench = Bench::new(Admission::Any);
+    let mut found = 0;
+    for number in 0..600 {
+        let HearingIndication::Heard(mut short) = heard(&format!("n{number}"), at(2), Proof::First, 1);
+        short.announcement.validity = Some(Duration::ZERO);
+        found += bench.hear(HearingIndication::Heard(short)).len();
+        bench.pass(Duration::from_millis(100));
+    }
+    assert!((60..=70).contains(&bench.engine.counters().found), "{found} in a minute");
 }
 
 #[test]
