@@ -189,6 +189,31 @@ fn three_nodes_without_links_find_each_other_and_deliver() {
     deliver(&mut all[1], &mut gone, "c", 78);
 }
 
+/// Without IPv4, by the addresses that hosts give themselves.
+#[test]
+fn nodes_find_each_other_over_ipv6_alone() {
+    let Some(network) = Network::make(2) else { return };
+    let start = |end: usize| {
+        ip(&format!("-n {} addr flush dev net0 scope global", network.names[end]))
+            .expect("it has an address");
+        let text = format!(
+            "node = 'dtn://{}/'\nlisten = ['[::]:4556']\nstorage.kind = 'memory'\npeers = 'any'\n\
+             [discovery]\ninterval = '2 s'\npeers = ['dtn://a/', 'dtn://b/']",
+            NAMES[end]
+        );
+        let setup = NodeSetup::new(config(&text));
+        let node = network.at(end, move || Node::start(setup).expect("it starts"));
+        watch::enter(&node);
+        node
+    };
+    let nodes = [start(0), start(1)];
+    let mut all = apps(&nodes);
+    let status = wait_for(&mut all[0], |status| neighbours(status) == ["dtn://b/"]);
+    let at = neighbour(&status, "dtn://b/")["at"].as_str().expect("an address").to_owned();
+    assert!(at.starts_with("[fe80::") && at.contains('%'), "{at}");
+    deliver_to_each(&mut all);
+}
+
 #[test]
 fn nodes_note_keys_at_first_use_and_contest_strangers() {
     let Some(network) = Network::make(4) else { return };

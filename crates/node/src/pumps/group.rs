@@ -9,11 +9,12 @@ use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt::{
     set_ip_add_membership_with_ifindex, set_ip_multicast_if_with_ifindex, set_ip_multicast_ttl,
-    set_ipv6_add_membership, set_ipv6_multicast_hops, set_ipv6_multicast_if, set_socket_reuseaddr,
+    set_ipv6_add_membership, set_ipv6_multicast_hops, set_ipv6_multicast_if, set_ipv6_v6only,
+    set_socket_reuseaddr,
 };
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 use tokio::net::UdpSocket;
 
@@ -65,10 +66,13 @@ pub(super) fn unjoined(group: &GroupAddress) -> io::Result<UdpSocket> {
     let family = if group.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::DGRAM, None)?;
     set_socket_reuseaddr(&socket, true)?;
-    let index = group.interface_number()?;
     match group.address {
         SocketAddr::V4(at) => bind(&socket, &at)?,
-        SocketAddr::V6(at) => bind(&socket, &SocketAddrV6::new(*at.ip(), at.port(), 0, index))?,
+        // A group of a link is an address on one interface only; this socket is for all of them.
+        SocketAddr::V6(at) => {
+            set_ipv6_v6only(&socket, true)?;
+            bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, at.port(), 0, 0))?;
+        }
     }
     let socket = std::net::UdpSocket::from(socket);
     socket.set_nonblocking(true)?;

@@ -15,10 +15,10 @@ use longwire_proto::discovery::{
 };
 use longwire_proto::engine::Engine as _;
 use longwire_proto::rng::Rng;
-use longwire_proto::service::{CreationTimestamp, LinkId, ManagementRequest};
+use longwire_proto::service::{CreationTimestamp, DownReason, LinkId, ManagementRequest};
 use longwire_proto::time::{Duration, Instant};
 use longwire_settings::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Number of known keys from which on no more are noted from announcements, so that those of bundles have places.
@@ -41,6 +41,8 @@ pub(crate) struct NodeDiscovery {
     trouble: Option<String>,
     /// Payload that had passed over each open link to a station, and since when it is that much.
     passed: BTreeMap<LinkId, (u64, Instant)>,
+    /// Links to stations that are closing because they were idle.
+    idle: BTreeSet<LinkId>,
 }
 
 impl NodeDiscovery {
@@ -65,6 +67,7 @@ impl NodeDiscovery {
             not_understood: 0,
             trouble: None,
             passed: BTreeMap::new(),
+            idle: BTreeSet::new(),
         }))
     }
 
@@ -246,6 +249,7 @@ impl Task {
             })
             .collect();
         discovery.passed.retain(|id, _| open.iter().any(|(link, ..)| link == id));
+        discovery.idle.retain(|id| open.iter().any(|(link, ..)| link == id));
         let mut idle = Vec::new();
         for (link, node, passed) in open {
             let (before, since) = discovery.passed.entry(link).or_insert((passed, now));
@@ -253,12 +257,19 @@ impl Task {
                 (*before, *since) = (passed, now);
             } else if now.saturating_since(*since) >= self.configuration.config.discovery.idle {
                 idle.push((link, node));
+                discovery.idle.insert(link);
             }
         }
         for (link, node) in idle {
             self.ask(now, ManagementRequest::CloseLink { link });
             self.ask(now, ManagementRequest::ExpectLink { link, node });
         }
+    }
+
+    /// Reason for which a link went down: the agent has closed an idle link by request.
+    pub(super) fn reason_of(&mut self, link: LinkId, reason: DownReason) -> DownReason {
+        let was_idle = self.discovery.as_mut().is_some_and(|discovery| discovery.idle.remove(&link));
+        if was_idle && reason == DownReason::Closed { DownReason::Idle } else { reason }
     }
 
     fn tell_neighbour(&mut self, now: Instant, said: DiscoveryIndication) {
