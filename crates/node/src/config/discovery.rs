@@ -223,7 +223,9 @@ impl Config {
                 tnc.name
             ));
         }
-        line(format!("Links are made to {who}; each opens when a bundle needs it."));
+        line(format!(
+            "Links are made to {who}, each of which opens when a bundle needs it; connections from these nodes are accepted."
+        ));
     }
 }
 
