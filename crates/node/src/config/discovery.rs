@@ -223,6 +223,12 @@ impl Config {
                 tnc.name
             ));
         }
+        if !groups.is_empty() && self.security.private_key.is_none() {
+            line(
+                "Its announcements are not signed: without `[security] private-key`, nodes that admit only known keys ignore them."
+                    .to_owned(),
+            );
+        }
         line(format!(
             "Links are made to {who}, each of which opens when a bundle needs it; connections from these nodes are accepted."
         ));
@@ -240,5 +246,63 @@ fn address_text(address: &SocketAddr) -> String {
             format!("[{}%{}]:{}", v6.ip(), v6.scope_id(), v6.port())
         }
         address => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn parse(text: &str) -> Result<Config, Error> {
+        Config::parse(&format!("node = 'dtn://alice/'\n{text}"), "test", Path::new("/"))
+    }
+
+    const TNC: &str =
+        "[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:8001'\ncallsign = 'OE1ABC-1'\ndiscovery = true\n";
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_hint() {
+        let on = "[discovery]\npeers = 'any'\n";
+        let long = format!("node = 'dtn://{}/'\n{on}{TNC}", "x".repeat(60));
+        for (text, what) in [
+            ("[discovery]\ngroups = ['192.0.2.1:4556']".to_owned(), "no address of a multicast group"),
+            ("[discovery]\npeers = ['bob']".to_owned(), "`bob` is not a node ID"),
+            (format!("{on}interval = '1 s'"), "`discovery.interval`"),
+            (format!("{on}idle = '0 s'"), "`discovery.idle`"),
+            (format!("{on}neighbours-max = 0"), "`discovery.neighbours-max`"),
+            (TNC.to_owned(), "there is no `peers`"),
+            (format!("{on}{TNC}position = 'here'"), "`here` is no position"),
+        ] {
+            let error = parse(&text).expect_err(&text);
+            assert!(error.to_string().contains(what) && error.hint.is_some(), "{text}: {error}");
+        }
+        let error = Config::parse(&long, "test", Path::new("/")).expect_err("it is too long");
+        assert!(error.to_string().contains("too long to be announced"), "{error}");
+        assert!(parse("[discovery]\npeers = 'some'").is_err());
+        assert!(parse(&format!("{on}{TNC}position = '-33.9, 18.4'")).is_ok());
+    }
+
+    /// The links of the configuration come first, and amateur radio stays amateur radio.
+    #[test]
+    fn a_link_to_a_neighbour_is_made_unless_there_is_one() {
+        let config = parse(
+            "amateur-networks = ['44.0.0.0/9']\n[discovery]\npeers = 'any'\nidle = '90 s'\n\
+             [[link]]\nname = 'bob'\naddress = 'bob:4556'\npeer = 'dtn://bob/'\n\
+             [[link]]\nname = 'found-carol'\naddress = 'carol:4556'",
+        )
+        .expect("it makes sense");
+        let link = |node: &str, at: &str| {
+            let way = Way::Tcp(at.parse().expect("an address"));
+            config.found_link(&node.parse().expect("a node ID"), &way)
+        };
+        assert_eq!(link("dtn://bob/", "192.0.2.1:4556"), None, "it has a link");
+        assert_eq!(link("dtn://carol/", "192.0.2.1:4556"), None, "the name is in use");
+        let dave = link("dtn://dave/", "[fe80::1%3]:4556").expect("a link");
+        assert_eq!((&dave.name[..], &dave.address[..]), ("found-dave", "[fe80::1%3]:4556"));
+        assert!(!dave.open && !dave.amateur && config.plan(&dave).is_ok());
+        assert!(link("ipn:7.0", "44.1.2.3:4556").expect("a link").amateur);
+        let calls = Way::Calls("192.0.2.1:4556".parse().expect("an address"));
+        assert_eq!(config.found_link(&"dtn://dave/".parse().expect("a node ID"), &calls), None);
     }
 }

@@ -5,6 +5,9 @@ use crate::common::{App, config, payload, start};
 use crate::direwolf::{Air, Rig, is_installed};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
+use longwire_proto::discovery::aprs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const AIR: Air = Air { rate_bps: 9600, window: 7, destroyed_percent: 0, digipeater: false };
@@ -174,6 +177,27 @@ fn three_nodes_find_each_other_by_their_beacons() {
         .map(|(node, at)| [node, "aprs", at].map(Into::into));
     let expected: Vec<_> = expected.iter().map(|[node, by, at]| (node, by, at)).collect();
     assert_eq!(heard, expected);
+}
+
+/// What Dire Wolf's decoder of APRS says of an announcement.
+#[test]
+fn an_announcement_is_an_object_for_software_of_aprs() {
+    let place = aprs::Position::parse("53.2734, -7.7783");
+    let node = "dtn://alice/".parse().expect("a node ID");
+    let object = aprs::text(&node, place, "QRV").expect("it fits");
+    let status = aprs::text(&node, None, "on the air").expect("it fits");
+    let program = Command::new("decode_aprs").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut program) = program else {
+        return eprintln!("skipped: no decode_aprs (Debian package direwolf)");
+    };
+    let lines = format!("OE1ABC-1>BEACON:{object}\nOE1ABC-1>BEACON:{status}\n");
+    program.stdin.take().expect("it is piped").write_all(lines.as_bytes()).expect("it reads");
+    let said = program.wait_with_output().expect("it ends").stdout;
+    let said = String::from_utf8_lossy(&said);
+    for wished in ["Object, \"alice\", Node", "N 53 16.4", "W 007 46.7", "dtn://alice/ QRV", "Status Report"]
+    {
+        assert!(said.contains(wished), "{wished}: {said}");
+    }
 }
 
 /// The same with a longer file and links that fail later.
