@@ -19,6 +19,7 @@
 
 pub mod contacts;
 pub(crate) mod descriptors;
+mod discovery;
 mod explain;
 mod folders;
 pub(crate) mod gateway;
@@ -36,6 +37,7 @@ mod stream;
 mod tcp;
 pub(crate) mod tnc_address;
 
+pub use discovery::{DiscoveredPeers, DiscoveryRule, DiscoverySettings};
 pub use gateway::GatewaySettings;
 pub(crate) use group_address::GroupAddress;
 pub use http::HttpSettings;
@@ -106,6 +108,8 @@ settings! {
         /// Networks on amateur radio bands, such as `44.0.0.0/9`: peers that connect from them get no TLS and no encrypted bundles, as
         /// those of links with `amateur = true`. Default: none.
         pub amateur_networks: Vec<String>,
+        /// Discovery of neighbours that announce themselves.
+        pub discovery: DiscoverySettings,
         /// TNCs for packet radio.
         pub tnc: Vec<TncSettings>,
         /// Links to neighbours.
@@ -245,6 +249,9 @@ settings! {
         pub tls: toml::Table,
         /// Settings of the AX.25 link that differ from `[tnc.ax25]`, with the same keys.
         pub ax25: toml::Table,
+        /// True for a link to a neighbour that was found.
+        #[serde(skip)]
+        pub found: bool,
         /// Settings that differ from those of the section of the convergence layer, with the same keys; of a group also its
         /// `members`.
         #[serde(skip)]
@@ -423,6 +430,7 @@ impl Config {
             endpoint.parse::<Eid>().map_err(|_| no_endpoint(endpoint))?;
         }
         self.check_radio()?;
+        self.check_discovery()?;
         self.amateur_networks.iter().try_for_each(|text| text.parse::<IpNetwork>().map(drop))?;
         CARRIERS.iter().try_for_each(|carrier| self.callers(*carrier).map(drop))?;
         for (at, link) in self.link.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::config::{DatagramListener, StorageKind};
 use crate::log;
 use crate::node_setup::NodeSetup;
 use crate::pumps::connect::{prepare_caller, set_buffers};
+use crate::pumps::discovery::DiscoverySockets;
 use crate::pumps::group;
 use crate::pumps::program::{ProgramStream, reset_unless_ended};
 use crate::pumps::quick_ack::QuickAck;
@@ -22,8 +23,8 @@ use crate::surfaces::http::HttpInterface;
 use crate::surfaces::measuring;
 use crate::task::{
     ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, Gateways, LinkStates,
-    NodeStore, RefusalLog, SignatureLog, StatusWaiters, SurfaceStates, Task, TaskClock, TaskEvent, TurnMeter,
-    read_security,
+    NodeDiscovery, NodeStore, RefusalLog, SignatureLog, StatusWaiters, SurfaceStates, Task, TaskClock,
+    TaskEvent, TurnMeter, read_security,
 };
 use crate::tell::Tell;
 use crate::tower::links;
@@ -115,6 +116,14 @@ impl Node {
         let custody = custody::start(&setup.config, engines.upper.node(), &client_factory, |gateway| {
             custody_listeners.remove(&gateway)
         })?;
+        let discovery = {
+            let _inside = runtime.enter();
+            let heard = Tell::to(&tell, TaskEvent::Announcement);
+            let settings = &setup.config.discovery;
+            NodeDiscovery::new(&setup.config, &addresses, rng.fork("discovery"), || {
+                DiscoverySockets::open(settings, &heard)
+            })?
+        };
         let node = engines.upper.node().to_string();
         let event_log = Arc::new(EventLog::new(setup.config.http.events_max));
         let http = HttpInterface::start(
@@ -128,6 +137,7 @@ impl Node {
         let counted = http.as_ref().map(HttpInterface::counted);
         let task = Task {
             connections: Connections::new(&setup.config.stream, &tell),
+            discovery,
             engines,
             clock: TaskClock::new(setup.wall_clock),
             configuration: ActiveConfiguration::new(setup.config, setup.path, credentials),

@@ -9,11 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod discovery;
 mod event;
 mod learned;
 mod measurement;
 mod radio;
 mod security;
+pub use discovery::{Discovery, Neighbour};
 pub use event::{Event, EventRecord};
 pub use learned::{LearnedLink, LearnedRoute};
 pub use measurement::{Measurement, Pings};
@@ -108,6 +110,9 @@ pub struct Status {
     pub tncs: Vec<Tnc>,
     /// Links of the node.
     pub links: Vec<Link>,
+    /// Discovery of neighbours; null if it is off.
+    #[serde(default)]
+    pub discovery: Option<Discovery>,
     /// Nodes to which the router DTLSR knows a path, in order; at most 1024.
     #[serde(default)]
     pub learned_routes: Vec<LearnedRoute>,
@@ -355,6 +360,9 @@ pub struct Link {
     pub address: Option<String>,
     /// True for an incoming connection.
     pub calls: bool,
+    /// True for a link to a neighbour that was found, which opens when a bundle needs it.
+    #[serde(default)]
+    pub found: bool,
     /// True while the link is up.
     pub up: bool,
     /// Node ID of the peer, once received and not in use by another session.

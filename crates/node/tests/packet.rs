@@ -495,3 +495,40 @@ fn who_had_the_channel_is_listed() {
         }
     }
 }
+
+/// Two nodes without links find each other by their beacons; the link opens for a bundle, closes when it is idle, and opens again.
+#[test]
+fn nodes_find_each_other_by_their_beacons() {
+    let air = Air::new();
+    let node = |at: usize, name: &str, callsign: &str| {
+        let tnc = tnc(&air, at, callsign).replace(
+            "[tnc.channel]",
+            "discovery = true\nbeacon = 'on the air'\nbeacon-interval = '30 s'\n[tnc.channel]",
+        );
+        let text = format!(
+            "node = 'dtn://{name}/'\n[discovery]\npeers = ['dtn://*']\ngroups = []\nidle = '1 s'\n{tnc}"
+        );
+        start(config(&text))
+    };
+    let (alice, bob) = (node(0, "alice", "AL1CE-1"), node(1, "bob", "B0B-2"));
+    let (mut here, mut there) = (App::new(&alice), App::new(&bob));
+    there.register("inbox", 1 << 20);
+    for number in 1..=2 {
+        let sent = payload(3000, number);
+        here.send("dtn://bob/inbox", &sent, MessageOptions::default());
+        let (delivery, received) = there.receive();
+        assert!(received == sent, "every byte is as it was sent");
+        there.take(delivery);
+        let idle = |status: &serde_json::Value| status["links"][0]["up"] == false && status["bundles"] == 0;
+        let status = here.wait_status(idle);
+        let link = &status["links"][0];
+        assert_eq!((&link["name"], &link["found"]), (&"found-bob".into(), &true.into()), "{link:#}");
+        assert_eq!(link["counters"]["sessions"], number);
+    }
+    here.ask(Request::Heard);
+    let text = here.wait(|said| match said.head {
+        Reply::Heard { stations } => stations.first().and_then(|station| station.text.clone()),
+        _ => None,
+    });
+    assert_eq!(text, ">dtn://bob/ on the air");
+}

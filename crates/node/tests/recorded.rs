@@ -58,7 +58,7 @@ fn configurations_of_before_are_read_and_explained_as_before() {
         is_as_recorded(&path.with_extension("txt"), &words);
         count += 1;
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 15);
 }
 
 /// Reads each recorded message and writes it again.
@@ -180,7 +180,7 @@ fn metrics_are_named_as_recorded() {
         start(config(&format!("node = 'dtn://bob/'\nlisten = ['127.0.0.1:0']\n{}", on_air(1, "B0B-2"))));
     let tcp = bob.addresses()[0];
     let alice = start(config(&format!(
-        "node = 'dtn://alice/'\nhttp.listen = '127.0.0.1:0'\n{}\
+        "node = 'dtn://alice/'\nhttp.listen = '127.0.0.1:0'\n[discovery]\npeers = 'any'\ngroups = []\n{}\
          [[link]]\nname = 'tcp'\naddress = '{tcp}'\n\
          [[link]]\nname = 'udp'\nkind = 'udp'\naddress = '127.0.0.1:9'\n\
          [[link]]\nname = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B0B-2'\n\

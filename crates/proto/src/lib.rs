@@ -39,6 +39,7 @@ pub mod ax25cl;
 pub mod bp;
 pub mod codec;
 pub mod controller;
+pub mod discovery;
 pub mod duration;
 pub mod engine;
 pub mod fec;

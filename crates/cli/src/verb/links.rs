@@ -5,7 +5,7 @@ use crate::node_connection::{NodeConversation, NodeOptions, bytes, seconds};
 use crate::watch::WatchOptions;
 use clap::{Args, Subcommand};
 use longwire_node::message::Request;
-use longwire_node::view::{Link, Proven, Radio, Tnc};
+use longwire_node::view::{Discovery, Link, Neighbour, Proven, Radio, Tnc};
 use std::fmt::Write;
 
 /// Show and change a node's links
@@ -108,6 +108,10 @@ pub(super) fn words(links: &[Link]) -> String {
                     link.tls.as_ref().map(secured).unwrap_or_default()
                 )
             }
+            (false, None) if link.found => "opens when a bundle needs it".to_owned(),
+            (false, Some(_)) if link.found && link.down_reason.as_deref() == Some("idle") => {
+                format!("closed for {since}, idle; opens when a bundle needs it")
+            }
             (false, None) => "not connected yet".to_owned(),
             (false, Some(why)) => {
                 let since = match link.was_up {
@@ -140,6 +144,31 @@ pub(super) fn words(links: &[Link]) -> String {
         }
     }
     if out.is_empty() { "no links\n".to_owned() } else { out }
+}
+
+/// Formats one line per neighbour that has announced itself.
+pub(super) fn neighbours(discovery: Option<&Discovery>) -> String {
+    let mut out = String::new();
+    let Some(discovery) = discovery else { return out };
+    for neighbour in &discovery.neighbours {
+        let Neighbour { node, by, at, .. } = neighbour;
+        let signed = if neighbour.signed { ", signed" } else { "" };
+        let link = match &neighbour.link {
+            Some(link) => format!("link `{link}`"),
+            None => "it accepts no connections".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "neighbour {node} at {at}, found {} ago by {}{signed}, last heard {} ago; {link}",
+            seconds(neighbour.since_s),
+            by.to_uppercase(),
+            seconds(neighbour.last_s)
+        );
+    }
+    if let Some(trouble) = &discovery.trouble {
+        let _ = writeln!(out, "discovery: {trouble}");
+    }
+    out
 }
 
 /// Formats a station with the digipeaters on the path to it and its TNC.

@@ -58,6 +58,7 @@ fn words(status: &view::Status) -> String {
     }
     out += &super::links::tncs(&status.tncs);
     out += &super::links::words(&status.links);
+    out += &super::links::neighbours(status.discovery.as_ref());
     for route in &status.learned_routes {
         out += &learned_route(route);
     }

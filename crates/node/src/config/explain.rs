@@ -53,6 +53,7 @@ impl Config {
         if let Some(who) = self.who_may_call() {
             line(who);
         }
+        self.explain_discovery(&mut line);
         if !self.listen.is_empty() {
             let stream = &self.stream;
             details.push(format!(

@@ -5,7 +5,9 @@ use super::{Config, LinkSettings};
 use longwire_proto::ax25::{
     self, Announcement, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
 };
+use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, ChannelParameters};
+use longwire_proto::discovery::aprs;
 use longwire_proto::setting::Settings;
 use longwire_proto::{agwpe, kiss, settings};
 use longwire_settings::duration::short;
@@ -73,6 +75,12 @@ settings! {
         pub beacon: Option<String>,
         /// Interval of beacons. Default 30 min.
         pub beacon_interval: Duration = Duration::from_secs(1800),
+        /// Announces this node every `beacon-interval` in a form that APRS software shows, with the words of `beacon` behind the
+        /// node ID, and hears the announcements of others (`discovery`). Default: false.
+        pub discovery: bool,
+        /// Position of the station for `discovery`, degrees north and east: `53.2734, -7.7783`. With it APRS software shows the
+        /// node as an object on its map, otherwise as the status of the station. Default: none.
+        pub position: Option<String>,
         /// Maximum frames that the TNC holds at a time. Default 64.
         pub burst_frames_max: u32 = controller::Config::default().burst_frames_max,
         /// Delay between the loss of the line and the first attempt to reconnect; doubled after each attempt. Default 1 s.
@@ -152,11 +160,25 @@ impl TncSettings {
         Ok(own)
     }
 
-    /// Returns the configuration of the station, without its peers.
+    /// Returns the text that announces a node; `None` if it would be too long.
+    pub(crate) fn announcement_text(&self, node: &Eid) -> Option<String> {
+        let position = self.position.as_deref().and_then(aprs::Position::parse);
+        aprs::text(node, position, self.beacon.as_deref().unwrap_or_default())
+    }
+
+    /// Returns the configuration of the station of a node, without its peers.
     ///
     /// # Errors
     /// Fails if the callsign is invalid.
-    pub(crate) fn station(&self) -> Result<ax25::Config, Error> {
+    pub(crate) fn station_of(&self, node: &Eid) -> Result<ax25::Config, Error> {
+        let mut station = self.station()?;
+        if self.discovery {
+            station.beacon = announcement(&self.announcement_text(node), self.beacon_interval);
+        }
+        Ok(station)
+    }
+
+    fn station(&self) -> Result<ax25::Config, Error> {
         Ok(ax25::Config {
             callers: self.answer.then(|| self.ax25.clone()),
             links_max: self.links_max,

@@ -5,13 +5,17 @@
 //! only this one.
 
 use crate::config::GroupAddress;
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt::{
     set_ip_add_membership_with_ifindex, set_ip_multicast_if_with_ifindex, set_ip_multicast_ttl,
-    set_ipv6_add_membership, set_ipv6_multicast_hops, set_ipv6_multicast_if, set_socket_reuseaddr,
+    set_ipv6_add_membership, set_ipv6_multicast_hops, set_ipv6_multicast_if, set_ipv6_v6only,
+    set_socket_reuseaddr,
 };
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::AsFd;
 use tokio::net::UdpSocket;
 
 /// Opens a socket that sends to the group, over at most `hops` networks. Returns it with the address of the group.
@@ -55,6 +59,80 @@ pub(crate) fn receiver(group: &GroupAddress) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
     UdpSocket::from_std(socket)
+}
+
+/// Opens a socket for what is sent to the group, in which it is on no interface yet.
+pub(super) fn unjoined(group: &GroupAddress) -> io::Result<UdpSocket> {
+    let family = if group.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::DGRAM, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    match group.address {
+        SocketAddr::V4(at) => bind(&socket, &at)?,
+        // A group of a link is an address on one interface only; this socket is for all of them.
+        SocketAddr::V6(at) => {
+            set_ipv6_v6only(&socket, true)?;
+            bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, at.port(), 0, 0))?;
+        }
+    }
+    let socket = std::net::UdpSocket::from(socket);
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+/// Joins the group on the interface with this number.
+pub(super) fn join(socket: impl AsFd, group: &GroupAddress, index: u32) -> io::Result<()> {
+    match group.address {
+        SocketAddr::V4(at) => {
+            set_ip_add_membership_with_ifindex(socket, at.ip(), &Ipv4Addr::UNSPECIFIED, index)?
+        }
+        SocketAddr::V6(at) => set_ipv6_add_membership(socket, at.ip(), index)?,
+    }
+    Ok(())
+}
+
+/// Opens a socket that sends to the group, one network far, over the interface that each datagram names.
+pub(super) fn multicast_sender(group: &GroupAddress) -> io::Result<std::net::UdpSocket> {
+    let any: SocketAddr = if group.address.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
+    let socket = std::net::UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    match group.address {
+        SocketAddr::V4(_) => set_ip_multicast_ttl(&socket, 1)?,
+        SocketAddr::V6(_) => set_ipv6_multicast_hops(&socket, 1)?,
+    }
+    Ok(socket)
+}
+
+/// Sends a datagram to the group over the interface with this number.
+pub(super) fn send_over(
+    socket: &std::net::UdpSocket,
+    group: &GroupAddress,
+    index: u32,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let to = match group.address {
+        SocketAddr::V4(at) => {
+            set_ip_multicast_if_with_ifindex(socket, at.ip(), &Ipv4Addr::UNSPECIFIED, index)?;
+            SocketAddr::V4(at)
+        }
+        SocketAddr::V6(at) => {
+            set_ipv6_multicast_if(socket, index)?;
+            SocketAddr::V6(SocketAddrV6::new(*at.ip(), at.port(), 0, index))
+        }
+    };
+    socket.send_to(bytes, to).map(drop)
+}
+
+/// Number of the interface with this name.
+pub(super) fn interface_number(name: &str) -> io::Result<u32> {
+    Ok(name_to_index(socket(AddressFamily::INET, SocketType::DGRAM, None)?, name)?)
+}
+
+/// True if the system has no addresses of this family.
+pub(super) fn lacks_family(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL)
+    )
 }
 
 #[cfg(test)]

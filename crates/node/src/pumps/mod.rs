@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod datagram;
 mod datagram_batch;
+pub(crate) mod discovery;
 pub(crate) mod group;
 pub(crate) mod program;
 pub(crate) mod quick_ack;

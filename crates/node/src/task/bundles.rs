@@ -9,7 +9,7 @@ use crate::tower::radio::frames_there;
 use crate::view::{self, Bundle, Filter, Page, State};
 use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
-use longwire_proto::service::{BundleName, LinkId, ManagementRequest, RecordId};
+use longwire_proto::service::{BundleName, DownReason, LinkId, ManagementRequest, RecordId};
 use longwire_proto::time::{Duration, Instant};
 
 /// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
@@ -190,6 +190,14 @@ impl Task {
             let peer = links.get(id).and_then(|known| known.link.peer.clone());
             peer.is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer.to_string() == node))
         };
+        let is_opening = |id: LinkId| {
+            let seen = self.link_states.seen.get(&id);
+            seen.is_none_or(|seen| !seen.up && seen.down.is_none_or(|down| down == DownReason::Idle))
+        };
+        let mut found = links.iter().filter(|(id, known)| known.link.found && configured(*id));
+        if let Some((id, _)) = found.find(|(id, _)| is_opening(*id)) {
+            return Some(format!("link `{}` to {node} is opening", links.name(id)));
+        }
         let led_there =
             |id: &LinkId, seen: &LinkObservation| seen.led_to.as_ref() == Some(&node) || configured(*id);
         let (id, seen) = self.link_states.seen.iter().find(|(id, seen)| !seen.up && led_there(id, seen))?;

@@ -7,7 +7,7 @@
 //!
 //! Units: passes of the event loop. Limits: [`TURNS_MAX`].
 
-use super::Task;
+use super::{NodeDiscovery, Task};
 use longwire_proto::engine::Engine;
 use longwire_proto::time::{Duration, Instant};
 
@@ -50,16 +50,21 @@ impl BusyLoopGuard {
 impl Task {
     /// Returns the time at which the task wakes up if no event arrives before.
     pub(super) fn rest(&mut self, now: Instant, heard: bool, clock_at: Instant) -> Instant {
-        let wakes =
-            [self.engines.poll_timeout(), self.store.driver.wakes_at(), self.status_waiters.wakes_at()];
+        let discovery = self.discovery.as_ref().and_then(NodeDiscovery::wakes_at);
+        let wakes = [
+            self.engines.poll_timeout(),
+            self.store.driver.wakes_at(),
+            self.status_waiters.wakes_at(),
+            discovery,
+        ];
         let wake = wakes.into_iter().flatten().fold(clock_at, Instant::min);
         let (wake, is_fault) = self.turns.guard.turn(now, heard, wake);
         if is_fault {
-            let [engines, store, news] = wakes;
+            let [engines, store, news, discovery] = wakes;
             let (agent, links) = (self.engines.upper.poll_timeout(), self.engines.lower.poll_timeout());
             let what = format!(
                 "the engines keep requesting a wake-up in the past (now {now}): all {engines:?} \
-                 (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}"
+                 (agent {agent:?}, below {links:?}), store {store:?}, news {news:?}, discovery {discovery:?}"
             );
             if cfg!(debug_assertions) {
                 panic!("{what}");

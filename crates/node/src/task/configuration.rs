@@ -109,6 +109,11 @@ impl Task {
             let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
             return Reply::Error { what, hint };
         }
+        // The links to neighbours that were found are made anew: the configuration may have others to the same nodes now.
+        let mut new = new;
+        new.link.retain(|link| !link.found);
+        let found = self.found_links(&new);
+        new.link.extend(found);
         let old = std::mem::take(&mut self.configuration.config);
         for route in
             old.route.iter().filter(|route| !new.route.contains(route) || !same_link(&old, &new, &route.via))
@@ -118,13 +123,14 @@ impl Task {
             }
         }
         let shared = same_sessions(&old, &new);
-        let mut opened = Vec::new();
+        let (mut opened, mut expected) = (Vec::new(), Vec::new());
         self.engines.neighbours_mut().set_callers(&new);
         for link in &new.link {
             if !(shared && old.link.contains(link)) {
                 // The configuration was checked before.
                 let Ok(id) = self.engines.neighbours_mut().add_link(&new, link) else { continue };
                 opened.extend(link.open.then_some(id));
+                expected.extend(link.peer.clone().filter(|_| link.found).map(|node| (id, node)));
             }
         }
         let gone: Vec<LinkId> = {
@@ -169,6 +175,10 @@ impl Task {
         for link in opened {
             self.ask(now, ManagementRequest::OpenLink { link });
         }
+        for (link, node) in expected {
+            self.ask(now, ManagementRequest::ExpectLink { link, node });
+        }
+        self.admit_neighbours(now);
         for route in new.route {
             if let Some(request) = self.route(&route) {
                 self.ask(now, request);

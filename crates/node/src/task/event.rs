@@ -2,6 +2,7 @@
 
 use super::gateways::ProgramKey;
 use crate::pumps::datagram::SocketReport;
+use crate::pumps::discovery::HeardDatagram;
 use crate::pumps::stream::ByteStream;
 use crate::pumps::table::PumpReport;
 use crate::storage::StoreDamage;
@@ -30,6 +31,8 @@ pub(crate) enum TaskEvent {
     Pump(PumpReport<PumpKey>),
     /// Event of the pump of a UDP socket.
     Datagrams(SocketReport),
+    /// A datagram of a group in which nodes announce themselves.
+    Announcement(HeardDatagram),
     /// A listening UDP socket.
     Listens {
         /// Socket.

@@ -58,6 +58,14 @@ impl Task {
 
     /// Records an indication of the agent to its operator.
     pub(super) fn see(&mut self, now: Instant, indication: &ManagementIndication) {
+        let closed = match indication {
+            ManagementIndication::Link { link, peer, down: Some(reason) } => {
+                let down = Some(self.reason_of(*link, *reason));
+                Some(ManagementIndication::Link { link: *link, peer: peer.clone(), down })
+            }
+            _ => None,
+        };
+        let indication = closed.as_ref().unwrap_or(indication);
         self.record_management(now, indication);
         let ManagementIndication::Link { link, peer, down } = indication else { return };
         match down {

@@ -141,6 +141,14 @@ impl Task {
         if !self.configuration.config.link.iter().any(|link| link.name == name) {
             return no_link(&self.configuration.config, name);
         }
+        if self.configuration.config.link.iter().any(|link| link.name == name && link.found) {
+            return Reply::error(
+                format!(
+                    "link `{name}` leads to a neighbour that was found, and comes back while it is heard"
+                ),
+                Some("close it with `longwire links cut`, or set `peers` in [discovery]"),
+            );
+        }
         let mut config = self.configuration.config.clone();
         config.link.retain(|link| link.name != name);
         // Contacts that concern this link only are removed, too: a contact without a link is invalid.

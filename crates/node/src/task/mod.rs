@@ -19,6 +19,7 @@ mod clock;
 mod configuration;
 mod connections;
 mod datagrams;
+mod discovery;
 mod event;
 mod event_recording;
 mod gateways;
@@ -39,6 +40,7 @@ pub(crate) use applications::Applications;
 pub(crate) use clock::TaskClock;
 pub(crate) use configuration::ActiveConfiguration;
 pub(crate) use connections::Connections;
+pub(crate) use discovery::NodeDiscovery;
 pub(crate) use event::TaskEvent;
 pub(crate) use event_recording::EventRecording;
 pub(crate) use gateways::Gateways;
@@ -102,6 +104,8 @@ pub(crate) struct Task {
     pub(crate) clock: TaskClock,
     pub(crate) link_states: LinkStates,
     pub(crate) connections: Connections,
+    /// Discovery of neighbours; `None` if it is off.
+    pub(crate) discovery: Option<NodeDiscovery>,
     pub(crate) connector: Connector,
     pub(crate) gateways: Gateways,
     pub(crate) applications: Applications,
@@ -153,6 +157,7 @@ impl Task {
                 self.look_at_callers(now);
                 self.look_at_programs(now);
                 self.look_at_watchers(now);
+                self.close_idle_stations(now);
                 happened = true;
             }
             self.tell_rooms(now);
@@ -161,6 +166,10 @@ impl Task {
                 happened = true;
             }
             self.drain(now);
+            if self.tend_discovery(now) {
+                happened = true;
+                self.drain(now);
+            }
             if let Some(callers) = self.engines.neighbours_mut().identities.new_beside_links() {
                 self.engines.upper.set_beside_links(callers);
             }
@@ -229,6 +238,7 @@ impl Task {
         for link in open {
             self.ask(now, ManagementRequest::OpenLink { link });
         }
+        self.begin_discovery(now);
     }
 
     /// Passes a request to the agent.
@@ -254,6 +264,7 @@ impl Task {
             TaskEvent::Damage(damage) => self.hear_damage(now, damage),
             TaskEvent::Pump(said) => self.hear_pump(now, said),
             TaskEvent::Datagrams(said) => self.hear_datagrams(now, said),
+            TaskEvent::Announcement(heard) => self.hear_datagram(now, heard),
             TaskEvent::Listens { socket, at, kind, is_group } => {
                 let link = self.engines.neighbours_mut().listening(&at, kind);
                 let damaged = carriers::find(kind).is_some_and(AnyCarrier::uses_damaged);

@@ -187,6 +187,11 @@ impl Task {
         );
     }
 
+    /// Records that the known key of a node did not sign an announcement.
+    pub(super) fn contest(&mut self, node: &Eid) {
+        self.signatures.contested.insert(plain(&node.to_string()));
+    }
+
     /// Records the first public key of a node.
     pub(super) fn record_key(&mut self, now: Instant, node: &str, fingerprint: &str) {
         tracing::info!(target: "security", "noted the key of {}: {fingerprint}", plain(node));

@@ -80,6 +80,7 @@ impl Task {
             gateways: self.gateway_views(),
             tncs: self.engines.neighbours().radios.tnc_views(&self.configuration.config.tnc),
             links: self.link_views(now),
+            discovery: self.discovery_view(now),
             learned_routes: agent.learned_routes(now).iter().take(ROUTES_MAX).map(learned_route).collect(),
         }
     }
@@ -125,6 +126,7 @@ impl Task {
                     links.get(id).map(|known| known.link.address.clone()).filter(|_| !radios.owns(id))
                 }),
                 calls: id.is_incoming(),
+                found: links.get(id).is_some_and(|known| known.link.found),
                 up: seen.up,
                 peer: match identities.name(id) {
                     Some(name) => name.map(plain),

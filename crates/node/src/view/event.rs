@@ -42,6 +42,22 @@ pub enum Event {
         /// Reason, as text.
         why: String,
     },
+    /// A node that may be a neighbour has announced itself, or can be reached in another way.
+    NeighbourFound {
+        /// Node ID.
+        node: String,
+        /// Address or callsign.
+        at: String,
+        /// Format of the announcement: `sand`, `ipnd` or `aprs`.
+        by: String,
+        /// True if the key of the node has signed it.
+        signed: bool,
+    },
+    /// Nothing was heard from a neighbour for too long.
+    NeighbourLost {
+        /// Node ID.
+        node: String,
+    },
     /// A bundle from an application was stored durably.
     BundleAccepted {
         /// Bundle.

@@ -160,11 +160,17 @@ impl Port {
 
 impl Rig {
     pub(crate) fn start(name: &str, air: Air) -> Rig {
+        Rig::of(name, air, if air.digipeater { 3 } else { 2 })
+    }
+
+    /// Starts a rig with this many stations, at most three.
+    pub(crate) fn of(name: &str, air: Air, stations: usize) -> Rig {
+        let count = stations;
         let place = std::env::temp_dir().join(format!("longwire-radio-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&place).unwrap();
         let mut stations = vec![];
         let mut ends = vec![];
-        for own in [OURS, THEIRS, BETWEEN].iter().take(if air.digipeater { 3 } else { 2 }) {
+        for own in [OURS, THEIRS, BETWEEN].iter().take(count) {
             let home = place.join(own);
             ends.push(furnish(&home));
             stations

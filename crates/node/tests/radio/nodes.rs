@@ -5,6 +5,9 @@ use crate::common::{App, config, payload, start};
 use crate::direwolf::{Air, Rig, is_installed};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
+use longwire_proto::discovery::aprs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const AIR: Air = Air { rate_bps: 9600, window: 7, destroyed_percent: 0, digipeater: false };
@@ -133,6 +136,68 @@ fn nodes_speak_agwpe_with_their_tncs() {
     let status = here.status();
     let counters = &status["tncs"][0]["counters"];
     assert_eq!((&counters["unanswered"], &counters["damaged"]), (&0.into(), &0.into()), "{counters:#}");
+}
+
+/// Three nodes without links, each with its own Dire Wolf, find each other by their beacons. What waits for a node leaves once it
+/// is found.
+#[test]
+fn three_nodes_find_each_other_by_their_beacons() {
+    if !is_installed() {
+        return;
+    }
+    let rig = Rig::of("beacons", AIR, 3);
+    let node = |at: usize, own: &str, callsign: &str, interval_s: u32| {
+        start(config(&format!(
+            "node = 'dtn://{own}/'\n[storage]\nkind = 'memory'\n[discovery]\npeers = 'any'\ngroups = []\n\
+             [[tnc]]\nname = 'vhf'\naddress = '{}'\ncallsign = '{callsign}'\ndiscovery = true\n\
+             position = '53.2734, -7.7783'\nbeacon-interval = '{interval_s} s'\n[tnc.channel]\nrate-bps = {}\n\
+             tx-delay = '150 ms'\nslot-time = '20 ms'\n[tnc.ax25]\nversion = 'plain'\n",
+            rig.kiss(at),
+            AIR.rate_bps
+        )))
+    };
+    // Their first beacons do not collide.
+    let nodes = [node(0, "alice", "ALICE", 30), node(1, "bob", "BOB", 32), node(2, "carol", "CAROL", 34)];
+    let mut apps = nodes.each_ref().map(App::new);
+    apps.iter_mut().for_each(|app| app.register("inbox", 100_000));
+    let names = ["alice", "bob", "carol"];
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let sent = payload(600, from as u64);
+        apps[from].send(&format!("dtn://{}/inbox", names[to]), &sent, MessageOptions::default());
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let (delivery, received) = apps[to].receive();
+        assert!(received == payload(600, from as u64), "every byte is as it was sent");
+        apps[to].take(delivery);
+    }
+    let status = apps[0].status();
+    let neighbours = status["discovery"]["neighbours"].as_array().expect("a list");
+    let heard: Vec<_> = neighbours.iter().map(|known| (&known["node"], &known["by"], &known["at"])).collect();
+    let expected = [("dtn://bob/", "BOB"), ("dtn://carol/", "CAROL")]
+        .map(|(node, at)| [node, "aprs", at].map(Into::into));
+    let expected: Vec<_> = expected.iter().map(|[node, by, at]| (node, by, at)).collect();
+    assert_eq!(heard, expected);
+}
+
+/// What Dire Wolf's decoder of APRS says of an announcement.
+#[test]
+fn an_announcement_is_an_object_for_software_of_aprs() {
+    let place = aprs::Position::parse("53.2734, -7.7783");
+    let node = "dtn://alice/".parse().expect("a node ID");
+    let object = aprs::text(&node, place, "QRV").expect("it fits");
+    let status = aprs::text(&node, None, "on the air").expect("it fits");
+    let program = Command::new("decode_aprs").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut program) = program else {
+        return eprintln!("skipped: no decode_aprs (Debian package direwolf)");
+    };
+    let lines = format!("OE1ABC-1>BEACON:{object}\nOE1ABC-1>BEACON:{status}\n");
+    program.stdin.take().expect("it is piped").write_all(lines.as_bytes()).expect("it reads");
+    let said = program.wait_with_output().expect("it ends").stdout;
+    let said = String::from_utf8_lossy(&said);
+    for wished in ["Object, \"alice\", Node", "N 53 16.4", "W 007 46.7", "dtn://alice/ QRV", "Status Report"]
+    {
+        assert!(said.contains(wished), "{wished}: {said}");
+    }
 }
 
 /// The same with a longer file and links that fail later.

@@ -8,6 +8,7 @@ use crate::bp::{
     AdminRecord, BlockType, Bundle, Content, CrcType, DecodePolicy, Eid, PayloadCrc, decode_head,
 };
 use crate::codec::{DecodeError, cbor, sdnv};
+use crate::discovery;
 use crate::rng::Rng;
 use crate::tcp::wire::{Flags, Ipv4Header, OPTION_BYTES_MAX, Packet, Segment, TcpOptions, internet_checksum};
 use bytes::{Bytes, BytesMut};
@@ -95,8 +96,78 @@ pub const CODECS: &[Codec] = &[
         valid: radio::valid_identification,
     },
     Codec { name: "ax25 bits", check: radio::check_hdlc, valid: radio::valid_hdlc },
+    Codec {
+        name: "messages of sand",
+        check: |bytes| is_stable(bytes, discovery::sand::Messages::decode, discovery::sand::Messages::encode),
+        valid: |rng| discovery_bundle(rng).payload,
+    },
+    Codec { name: "announcement of sand", check: check_announcement, valid: valid_announcement },
+    Codec { name: "beacon of ipnd", check: check_beacon, valid: valid_beacon },
+    Codec { name: "announcement of aprs", check: check_aprs, valid: valid_aprs },
     Codec { name: "ax25 segments", check: radio::check_segments, valid: radio::valid_segments },
 ];
+
+fn discovery_bundle(mut rng: Rng) -> Bundle {
+    let interval = crate::time::Duration::from_millis(rng.below(1 << 20));
+    let port = rng.next_u32() as u16;
+    let own = discovery::sand::Own {
+        node: format!("dtn://n{}/", rng.below(1000)).parse().expect("a node ID"),
+        tcp_port: (port > 0).then_some(port),
+        interval,
+        validity: interval * 3,
+    };
+    own.bundle((rng.below(1 << 40), rng.below(9)).into(), rng.chance(0.5))
+}
+
+/// Without a CRC of the payload, so that damage reaches the messages.
+fn valid_announcement(rng: Rng) -> Bytes {
+    let mut bundle = discovery_bundle(rng);
+    bundle.head.payload.crc = CrcType::None;
+    bundle.to_bytes()
+}
+
+/// An announcement that is read names a node, and is read from the same bundle again.
+fn check_announcement(bytes: &Bytes) -> bool {
+    let read = discovery::sand::bundle(bytes).and_then(|bundle| discovery::sand::announcement(&bundle));
+    read.inspect(|read| assert!(discovery::is_plain_node(&read.node))).is_ok()
+}
+
+fn check_beacon(bytes: &Bytes) -> bool {
+    let read = discovery::ipnd::Beacon::decode(&mut bytes.clone());
+    read.inspect(|read| assert!(discovery::is_plain_node(&read.node))).is_ok()
+}
+
+fn valid_beacon(mut rng: Rng) -> Bytes {
+    let node = b"dtn://bob/";
+    encoded(|out| {
+        out.extend_from_slice(&[4, 0b1011, 0, rng.next_u32() as u8, node.len() as u8]);
+        out.extend_from_slice(node);
+        let services = rng.below(4);
+        sdnv::encode(services, out);
+        for _ in 0..services {
+            out.extend_from_slice(&[64 + rng.below(2) as u8, 8, 4, 192, 0, 2, 1, 3, 17, 204]);
+        }
+        sdnv::encode(rng.below(100), out);
+    })
+}
+
+/// A text that is read is written again with the same node.
+fn check_aprs(bytes: &Bytes) -> bool {
+    let Ok(read) = discovery::aprs::announcement(bytes) else { return false };
+    assert!(discovery::is_plain_node(&read.node));
+    if let Some(text) = discovery::aprs::text(&read.node, None, "") {
+        assert_eq!(discovery::aprs::announcement(text.as_bytes()), Ok(read));
+    }
+    true
+}
+
+fn valid_aprs(mut rng: Rng) -> Bytes {
+    let degrees = |rng: &mut Rng, most: f64| (rng.unit() * 2.0 - 1.0) * most;
+    let (latitude, longitude) = (degrees(&mut rng, 90.0), degrees(&mut rng, 180.0));
+    let position = rng.chance(0.5).then_some(discovery::aprs::Position { latitude, longitude });
+    let text = discovery::aprs::text(&Eid::ipn(1 + rng.below(1000) as u32, 0), position, "on the air");
+    text.expect("it fits").into_bytes().into()
+}
 
 /// Checks a codec with one encoding per value: a decoded value is encoded to the original bytes.
 pub(crate) fn is_identity<T>(

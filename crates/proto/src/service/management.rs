@@ -71,6 +71,13 @@ pub enum ManagementRequest {
         /// Link to keep up.
         link: LinkId,
     },
+    /// Requests that a link be opened whenever a bundle needs it, and not before.
+    ExpectLink {
+        /// Link.
+        link: LinkId,
+        /// Node ID of the node to which it leads.
+        node: String,
+    },
     /// Closes a link.
     CloseLink {
         /// Link to close.

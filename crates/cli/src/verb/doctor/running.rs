@@ -127,6 +127,14 @@ fn examine(doctor: &Doctor, config: &Config, status: &Status, findings: &mut Fin
             "correct the [[gateway]] or the program",
         );
     }
+    if let Some(trouble) = status.discovery.as_ref().and_then(|discovery| discovery.trouble.as_ref()) {
+        findings.warning(
+            format!("discovery: {trouble}"),
+            "other nodes do not find this one",
+            "check that a network interface is up and may send multicast; `[discovery] interfaces` and `groups`; \
+             docs/discovery.md",
+        );
+    }
     for refused in status.refused.iter().filter(|refused| refused.last_s < RECENT_S) {
         findings.warning(
             format!("data from link `{}` was refused: {}", refused.link, refused.what),

@@ -89,6 +89,7 @@ impl Collector for Scrape {
         node(&mut out, status)?;
         agent(&mut out, &status.counters)?;
         links(&mut out, status)?;
+        discovery(&mut out, status)?;
         gateways(&mut out, status)?;
         tncs(&mut out, status)?;
         let help = "Completed TLS handshakes";
@@ -255,6 +256,29 @@ fn links(out: &mut Out<'_>, status: &Status) -> fmt::Result {
     for (counter, count) in &status.sessions {
         let (name, unit) = name_of("longwire_tcpcl", counter);
         out.one(&name, help(counter), unit.as_ref(), MetricType::Counter, *count as f64)?;
+    }
+    Ok(())
+}
+
+fn discovery(out: &mut Out<'_>, status: &Status) -> fmt::Result {
+    let Some(discovery) = &status.discovery else { return Ok(()) };
+    let help = "Neighbours that have announced themselves";
+    out.gauge("longwire_neighbours", help, discovery.neighbours.len() as f64)?;
+    for (counter, count) in &discovery.counters {
+        let help = match counter.as_str() {
+            "announced" => "Announcements of this node",
+            "heard" => "Announcements of neighbours",
+            "not_admitted" => "Announcements of nodes that may not become neighbours",
+            "contested" => "Announcements that the known key of the node has not signed",
+            "superseded" => "Announcements older than one received before",
+            "not_read" => "Announcements not read because there were too many at once",
+            "not_understood" => "Datagrams and texts that are no announcements",
+            "refused" => "Announcements beyond the maximum of neighbours or of ways to one",
+            "found" => "Nodes that became neighbours",
+            "lost" => "Neighbours from which nothing was heard any more",
+            _ => "Counter of the same name in the status",
+        };
+        out.counter(&format!("longwire_discovery_{counter}"), help, *count)?;
     }
     Ok(())
 }

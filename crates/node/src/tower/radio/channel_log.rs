@@ -5,6 +5,7 @@
 //! end of some of them: they begin when they are passed to it or when those before them end, and the wait for a clear channel is
 //! not known.
 
+use super::announcements::HeardTexts;
 use super::controller::TncEngine;
 use crate::config::TncSettings;
 use crate::view;
@@ -122,6 +123,8 @@ impl ChannelLog {
 pub(crate) struct LoggedTnc {
     pub(crate) engine: TncEngine,
     pub(crate) log: ChannelLog,
+    /// Texts of other stations; `None` without discovery.
+    pub(crate) announcements: Option<HeardTexts>,
 }
 
 impl Engine for LoggedTnc {
@@ -146,7 +149,10 @@ impl Engine for LoggedTnc {
     fn poll_indication(&mut self, now: Instant) -> Option<Indication<Frames>> {
         let indication = self.engine.poll_indication(now)?;
         match &indication {
-            FramesIndication::Frame(bytes) => self.log.received(now, bytes),
+            FramesIndication::Frame(bytes) => {
+                self.log.received(now, bytes);
+                self.announcements.iter_mut().for_each(|texts| texts.received(bytes));
+            }
             FramesIndication::Transmitted(_) => self.log.transmitted(now),
             _ => {}
         }

@@ -19,17 +19,20 @@
 //! The engines are those of the simulator. A lost TNC is tried again at increasing intervals; until then its links stand
 //! still, and their bundles stay in the store.
 
+mod announcements;
 mod channel_log;
 pub(crate) mod controller;
 #[cfg(test)]
 mod tests;
 mod views;
 
+pub(crate) use announcements::HeardText;
 pub(crate) use views::frames_there;
 
 use crate::config::tnc_address::{LineAddress, TncAddress};
 use crate::config::{Config, RadioNeighbour};
 use crate::tower::links::CallerIds;
+use announcements::HeardTexts;
 use channel_log::{ChannelLog, LoggedTnc};
 use controller::TncEngine;
 use longwire_proto::ax25::Station;
@@ -125,8 +128,12 @@ impl Radios {
         let mut radios = Vec::new();
         let mut wires: Vec<(TncAddress, Vec<TncId>)> = Vec::new();
         for (at, tnc) in config.tnc.iter().enumerate() {
-            let station = Station::new(tnc.station()?);
-            let controller = LoggedTnc { engine: TncEngine::new(tnc)?, log: ChannelLog::new(tnc) };
+            let station = Station::new(tnc.station_of(&config.node_id()?)?);
+            let controller = LoggedTnc {
+                engine: TncEngine::new(tnc)?,
+                log: ChannelLog::new(tnc),
+                announcements: tnc.discovery.then(HeardTexts::default),
+            };
             let lower = Stack::new(Provides(station), controller);
             let sessions = Neighbours::of_all_carriers(rng.fork(&format!("tnc {at}")));
             let place = tnc.place()?;
@@ -155,6 +162,16 @@ impl Radios {
         };
         let wires = wires.into_iter().map(wire).collect();
         Ok(Radios { radios, wires, ..Radios::default() })
+    }
+
+    /// Takes the texts that stations have sent in UI frames over TNCs with discovery, the oldest first.
+    pub(crate) fn take_texts(&mut self) -> Vec<(TncId, HeardText)> {
+        let mut all = Vec::new();
+        for (at, radio) in self.radios.iter_mut().enumerate() {
+            let texts = radio.tower.lower.lower.announcements.iter_mut().flat_map(HeardTexts::take);
+            all.extend(texts.map(|text| (TncId(at), text)));
+        }
+        all
     }
 
     /// Returns the address of a line.

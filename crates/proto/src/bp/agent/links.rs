@@ -10,7 +10,7 @@
 //!  '------------------'---------- dormant <--------'
 //! ```
 //!
-//! A link opened by a peer exists from `Up` to `Down`. Contact windows are in DTN time: without a clock they are ignored, and
+//! A link that is expected begins idle, and is idle again whenever it goes down and is not retried. A link opened by a peer exists from `Up` to `Down`. Contact windows are in DTN time: without a clock they are ignored, and
 //! only the indications of the link count.
 
 use crate::bp::Eid;
@@ -43,6 +43,8 @@ pub(super) struct Link {
     idle: bool,
     /// Node at the other end before the link went down idle.
     led_to: Option<Eid>,
+    /// Node to which the link leads, if only bundles open it.
+    expected: Option<Eid>,
     peer: Option<Eid>,
     /// Number of the peer in the quota accounts, once computed.
     pub(super) neighbour: Option<NeighbourNumber>,
@@ -341,6 +343,23 @@ impl Agent {
         }
     }
 
+    /// Requests that a link be opened whenever a bundle needs it.
+    pub(super) fn expect_link(&mut self, id: LinkId, node: &str) {
+        let most = self.config.limits.links_max;
+        let node = super::parse_node(node).filter(|node| *node != self.node);
+        let link = self.links.entry(id, most, &self.config.links);
+        let (Some(node), Some(link)) = (node, link) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        link.expected = Some(node.clone());
+        if !core::mem::replace(&mut link.wanted, true) && !link.up {
+            link.idle = true;
+            self.links.set_led_to(id, Some(node));
+            self.outgoing.wake(id);
+        }
+    }
+
     /// Closes a link until it is requested again.
     pub(super) fn close_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.get_mut(id)
@@ -499,8 +518,8 @@ impl Agent {
         link.is_announced_amateur = false;
         link.retrying = retry && link.wanted;
         let peer = link.peer.as_ref().map(Eid::to_string);
-        link.idle = reason == DownReason::Idle;
-        if link.wanted && !link.retrying && !link.idle {
+        let expected = link.expected.clone().filter(|_| !link.retrying);
+        if link.wanted && !link.retrying && reason != DownReason::Idle {
             // The provider stopped connecting, or the link was requested while it was closing: it is not
             // connected again at once.
             self.hold_link(now, id, self.config.backoff_min);
@@ -508,11 +527,11 @@ impl Agent {
         self.tell_router(now, id, false);
         let node = self.links.peer(id).cloned();
         self.links.set_peer(id, None);
-        let led_to = node.clone().filter(|_| reason == DownReason::Idle && !id.is_incoming());
-        self.links.set_led_to(id, led_to);
+        let led_to = node.clone().filter(|_| reason == DownReason::Idle && !id.is_incoming()).or(expected);
         if let Some(link) = self.links.get_mut(id) {
-            link.idle = reason == DownReason::Idle;
+            link.idle = reason == DownReason::Idle || led_to.is_some();
         }
+        self.links.set_led_to(id, led_to);
         if let Some(node) = node {
             self.undo_copies(&node);
         }

@@ -112,7 +112,7 @@ pub use config::{
     RoutingConfig, Version6Config,
 };
 pub use counters::Counters;
-pub use security::{CheckRule, Endpoints, KeyName, Security, SignRule, SignatureCheck};
+pub use security::{CheckRule, Endpoints, KeyName, Proof, Security, SignRule, SignatureCheck};
 pub use status::{BundleStatus, LearnedLink, LearnedRoute, RetentionReason};
 #[cfg(test)]
 pub(crate) use tests::audit::{PayloadPart, part_in};
@@ -569,6 +569,7 @@ impl Agent {
             ManagementRequest::RemoveRoute { pattern, via } => self.remove_route(now, pattern, &via),
             ManagementRequest::Delete(name) => self.delete_named(now, &name),
             ManagementRequest::OpenLink { link } => self.open_link(link),
+            ManagementRequest::ExpectLink { link, node } => self.expect_link(link, &node),
             ManagementRequest::CloseLink { link } => self.close_link(link),
             ManagementRequest::Watch { on } => self.indications.watch(on),
             ManagementRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),

@@ -10,9 +10,10 @@
 //! as not signed. Fragments are not verified before they are reassembled (RFC 9172 5.2).
 
 use crate::bp::bpsec::{
-    Algorithm, Fault, Fingerprint, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, Signing,
+    self, Algorithm, Fault, Fingerprint, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, Signing,
+    Verdict, Verification,
 };
-use crate::bp::{BlockFlags, DtnTime, Eid, Head, ReasonCode};
+use crate::bp::{BlockFlags, Bundle, DtnTime, Eid, Head, ReasonCode};
 use crate::service::{RefuseReason, SendFailure, Signature, SignatureFailure};
 use crate::time::Instant;
 use core::cmp::Reverse;
@@ -143,6 +144,19 @@ pub(super) fn failure_of(fault: Fault) -> SignatureFailure {
     }
 }
 
+/// Value of the signature of a bundle that does not pass through the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Signed with the key that is known of the node.
+    Known,
+    /// Signed with this key, the first one of the node.
+    First(Fingerprint),
+    /// Not signed in a way that proves anything, and no key of the node is known.
+    None,
+    /// Not signed with the key that is known of the node.
+    Contested,
+}
+
 /// Bundle security of a running node.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
@@ -224,6 +238,47 @@ impl Agent {
     /// Forgets the public key of a node. Returns false if none is known.
     pub fn forget_key(&mut self, node: &Eid) -> bool {
         self.guard.keys_mut().forget(node)
+    }
+
+    /// Signs a bundle that does not pass through the store with the private key of this node. Returns false without one.
+    pub fn sign(&self, now: Instant, bundle: &mut Bundle) -> bool {
+        let (keys, at) = (self.guard.keys(), self.key_time(now));
+        let is_own = |key: &&Key| key.source() == &self.node && key.algorithm() == Algorithm::Ed25519;
+        let valid = keys.iter().filter(is_own).filter(|key| key.check(at).is_ok());
+        let Some(key) = valid.max_by_key(|key| key.valid_from()) else { return false };
+        let request = SignRequest {
+            source: self.node.clone(),
+            targets: vec![PAYLOAD_BLOCK],
+            algorithm: Algorithm::Ed25519,
+            scope: Scope::ALL,
+            fresh_key: None,
+            flags: BlockFlags::NONE,
+        };
+        bpsec::sign(bundle, &request, &KeyChoice { keys, name: key.name(), at }).is_ok()
+    }
+
+    /// Judges the signature of the source in a bundle that does not pass through the store. The key, if it is the first one of
+    /// its node and first keys are noted, is returned to be noted.
+    pub fn prove(&self, now: Instant, bundle: &Bundle) -> Proof {
+        let (keys, at) = (self.guard.keys(), self.key_time(now));
+        let node = bundle.head.primary.source.node_id();
+        let key = || {
+            let (block, _) = bpsec::find(&bundle.head, bpsec::Service::Integrity, PAYLOAD_BLOCK)?;
+            let choice = KeyChoice { keys, name: "", at };
+            let mut verification = Verification::begin(&bundle.head, block, &choice).ok()?;
+            // A signature that leaves the primary block out would prove neither the source nor the time.
+            verification.scope().filter(|scope| scope.contains(Scope::PRIMARY_BLOCK))?;
+            verification.update(&bundle.payload);
+            let verdicts = verification.finish();
+            let of_source = |verdict: &&Verdict| verdict.source == node && verdict.target == PAYLOAD_BLOCK;
+            verdicts.iter().find(of_source).filter(|verdict| verdict.outcome.is_ok())?.public_key
+        };
+        match key() {
+            Some(_) if keys.pins().contains_key(&node) => Proof::Known,
+            Some(key) => Proof::First(key.fingerprint()),
+            None if keys.pins().contains_key(&node) => Proof::Contested,
+            None => Proof::None,
+        }
     }
 
     /// Time by which keys are valid.

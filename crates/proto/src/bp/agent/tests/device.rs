@@ -4,9 +4,9 @@ use super::super::{Agent, Config};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
-    AppIndication, AppRequest, BpaIndication, BpaRequest, BundlesIndication, BundlesRequest, LinkId,
-    ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, StorageFailure, StorageIndication,
-    StorageRequest, TransferFailure, TransferId,
+    AppIndication, AppRequest, BpaIndication, BpaRequest, BundlesIndication, BundlesRequest, DownReason,
+    LinkId, ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, StorageFailure,
+    StorageIndication, StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -235,4 +235,48 @@ fn what_is_read_before_there_is_room_has_a_limit_for_all_links() {
         assert!(bench.read_bytes <= most + piece + handed, "{} bytes were read", bench.read_bytes);
     }
     assert_eq!(bench.handed.len(), 1);
+}
+
+/// A link that is expected connects for a bundle and not before, and again after it was idle or has failed.
+#[test]
+fn a_link_that_is_expected_opens_when_a_bundle_needs_it() {
+    let mut bench = Bench::new(Bytes::new());
+    let connected = |bench: &Bench| bench.agent.links.get(LINK).is_some_and(|link| link.is_here());
+    let send = |bench: &mut Bench, number: u64| {
+        let (send, options) = (SendId(number), SendOptions::default());
+        let to = if number == 1 { "dtn://c/in" } else { "dtn://b/in" };
+        bench.ask(AppRequest::Send { send, destination: to.to_owned(), length: 10, options });
+        bench.ask(AppRequest::Piece { send, data: vec![7; 10].into() });
+    };
+    bench.ask(ManagementRequest::ExpectLink { link: LINK, node: "dtn://b/".into() });
+    assert!(!connected(&bench), "nothing needs it");
+    send(&mut bench, 1);
+    assert!(!connected(&bench), "a bundle for another node does not");
+    send(&mut bench, 2);
+    assert!(connected(&bench) && bench.opened == 1);
+    let (transfer, _) = bench.transfers[0];
+    for said in [
+        BundlesIndication::Sent { transfer },
+        BundlesIndication::Down { reason: DownReason::Idle, retry: false },
+    ] {
+        bench.hear(LINK, said);
+        bench.settle();
+    }
+    assert!(!connected(&bench), "it was idle");
+    send(&mut bench, 3);
+    assert!(connected(&bench) && bench.opened == 2);
+    bench.hear(LINK, BundlesIndication::Down { reason: DownReason::PeerClosed, retry: false });
+    bench.settle();
+    assert!(!connected(&bench), "not at once, though its bundle still waits");
+    for _ in 0..10 {
+        if !connected(&bench) {
+            bench.wake();
+        }
+    }
+    assert!(connected(&bench) && bench.opened == 3);
+    bench.ask(ManagementRequest::CloseLink { link: LINK });
+    bench.hear(LINK, BundlesIndication::Down { reason: DownReason::Closed, retry: false });
+    bench.settle();
+    send(&mut bench, 4);
+    assert!(!connected(&bench), "the operator has closed it");
 }
