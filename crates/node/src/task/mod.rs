@@ -19,6 +19,7 @@ mod clock;
 mod configuration;
 mod connections;
 mod datagrams;
+mod estimate;
 mod event;
 mod event_recording;
 mod gateways;

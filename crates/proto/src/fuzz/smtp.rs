@@ -44,6 +44,6 @@ fn notify(rng: &mut Rng) -> Notify {
 }
 
 fn address(rng: &mut Rng) -> MailAddress {
-    let all = ["bob@alice", "carol@alice.dtn", "\"a b>\\\"c\"@7.ipn", "../x@node_1", "o.k+tag@DL1XYZ-1"];
+    let all = ["bob@alice", "carol@alice.dtn", "\"a b>\\\"c\"@7.ipn", "\"../x\"@node_1", "o.k+tag@DL1XYZ-1"];
     parse_address(all[rng.below(all.len() as u64) as usize]).unwrap_or_else(|| panic!("an address"))
 }
