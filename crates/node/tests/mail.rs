@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::mail::{MailProgram, messages};
+use common::mail::{MailProgram, messages, python};
 use common::{App, Place, config, start};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// Two nodes with users, and a link between them.
 struct Pair {
@@ -67,8 +66,8 @@ fn a_message_goes_to_the_mailboxes_of_its_recipients() {
         let (trace, letter) = got[0].split_at(got[0].len() - LETTER.len());
         assert_eq!(letter, LETTER);
         let start = format!(
-            "Return-Path: <alice@alice>\nDelivered-To: {address}\nReceived: from dtn://alice/ (not signed)\n by dtn://bob/ with \
-             bundle "
+            "Return-Path: <alice@alice>\nDelivered-To: {address}\nReceived: from dtn://alice/ (not signed)\n by dtn://bob/ with BP \
+             id "
         );
         assert!(trace.starts_with(&start), "{trace}");
     }
@@ -230,6 +229,25 @@ fn nobody_writes_in_the_name_of_another_node() {
     assert!(messages(&pair.maildir("alice", "alice")).is_empty());
 }
 
+/// The Maildir of one user is a file: mail for her waits, and that for others is delivered.
+#[test]
+fn a_mailbox_that_cannot_be_written_holds_up_no_other() {
+    let pair = Pair::start("mail-blocked", "");
+    let carol = pair.maildir("bob", "carol");
+    std::fs::remove_dir_all(&carol).expect("a Maildir");
+    std::fs::write(&carol, "").expect("a file");
+    let mut program = pair.program();
+    assert!(program.submit("alice@alice", &["carol@bob"], LETTER).starts_with("250 "));
+    App::new(&pair.bob).wait_status(|status| status["bundles"] == 1 && status["mail"]["trouble"].is_string());
+    assert!(program.submit("alice@alice", &["bob@bob"], LETTER).starts_with("250 "));
+    pair.wait(&pair.bob, "delivered", 1);
+    assert_eq!(messages(&pair.maildir("bob", "bob")).len(), 1);
+    std::fs::remove_file(&carol).expect("a file");
+    pair.wait(&pair.bob, "delivered", 2);
+    assert_eq!(messages(&carol).len(), 1);
+    App::new(&pair.bob).wait_status(|status| status["bundles"] == 0 && status["mail"]["trouble"].is_null());
+}
+
 #[test]
 fn a_message_whose_lifetime_ends_is_told_as_failed() {
     let place = Place::new("mail-expired");
@@ -247,58 +265,17 @@ fn a_message_whose_lifetime_ends_is_told_as_failed() {
     assert!(notices[0].contains("its lifetime ended before it could leave dtn://alice/"), "{notices:?}");
 }
 
-/// Python's mail program and its reader of Maildirs.
-const PYTHON: &str = r#"
-import mailbox, smtplib, sys
-from email.message import EmailMessage
-from email import policy
-port, mode, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-data = bytes(i * 7 % 256 for i in range(100000))
-if mode == "send":
-    mail = EmailMessage()
-    mail["From"], mail["To"], mail["Subject"] = "alice@alice", "bob@bob", "Photo \u00fc"
-    mail.set_content("See the attachment.\n.\n")
-    mail.add_attachment(data, maintype="image", subtype="jpeg", filename="photo.jpg")
-    with smtplib.SMTP("127.0.0.1", port) as smtp:
-        smtp.send_message(mail, rcpt_options=["NOTIFY=SUCCESS,FAILURE"])
-else:
-    parse = lambda file: __import__("email").message_from_binary_file(file, policy=policy.default)
-    [mail] = mailbox.Maildir(folder, factory=parse, create=False)
-    if mode == "read":
-        [attachment] = mail.iter_attachments()
-        assert attachment.get_filename() == "photo.jpg" and attachment.get_content() == data
-        assert mail["Subject"] == "Photo \u00fc", mail["Subject"]
-        print("read", mail["Received"])
-    else:
-        assert mail.get_content_type() == "multipart/report", mail
-        text, status, header = mail.iter_parts()
-        fields = status.get_payload()
-        assert fields[1]["Action"] == "delivered" and fields[1]["Final-Recipient"] == "rfc822; bob@bob"
-        print(mail["Subject"])
-"#;
-
-fn python(port: u16, mode: &str, folder: &std::path::Path) -> Option<String> {
-    let mut command = Command::new("python3");
-    command.args(["-c", PYTHON, &port.to_string(), mode]).arg(folder).stdin(Stdio::null());
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: no python3");
-        return None;
-    };
-    assert!(output.status.success(), "{mode}: {}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 #[test]
 fn an_attachment_goes_from_one_mail_program_to_another() {
     let pair = Pair::start("mail-python", "");
     let port = pair.alice.mail_address().expect("it listens").port();
-    if python(port, "send", &pair.place.0).is_none() {
+    if python(port, "send", 100_000, &pair.place.0).is_none() {
         return;
     }
     pair.wait(&pair.bob, "delivered", 1);
-    python(port, "read", &pair.maildir("bob", "bob"));
+    python(port, "read", 100_000, &pair.maildir("bob", "bob"));
     pair.wait(&pair.alice, "notices_delivered", 1);
-    let receipt = python(port, "receipt", &pair.maildir("alice", "alice"));
+    let receipt = python(port, "receipt", 100_000, &pair.maildir("alice", "alice"));
     assert!(receipt.is_some_and(|subject| subject.starts_with("Delivered: ")));
 }
 

@@ -37,7 +37,7 @@ pub enum Reachability {
 /// Expected transmission of a bundle over the link that it would take, alone and without losses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Whether a route leads to the endpoint.
+    /// Reachability of the endpoint.
     pub reachability: Reachability,
     /// Name of the link; null if there is none, or none in particular.
     pub link: Option<String>,

@@ -54,6 +54,8 @@ pub enum CommandFault {
     Unknown,
     /// Known command that the server does not have.
     Absent,
+    /// Request of a web browser: a page must not make one send mail.
+    OtherProtocol,
     /// Something in it other than ASCII text.
     Characters,
     /// Invalid address.
@@ -70,6 +72,7 @@ impl CommandFault {
         match self {
             CommandFault::Unknown => (500, "5.5.1", "Unknown command"),
             CommandFault::Absent => (502, "5.5.1", "This server does not have this command"),
+            CommandFault::OtherProtocol => (421, "4.7.0", "This is no web server; closing the connection"),
             CommandFault::Characters => (500, "5.5.2", "Commands are ASCII text"),
             CommandFault::Address => (501, "5.1.3", "Not a valid address; it looks like <bob@alice>"),
             CommandFault::Argument => (501, "5.5.4", "Invalid argument"),
@@ -102,6 +105,8 @@ impl Command {
             "VRFY" => Ok(Command::Verify),
             "HELP" => Ok(Command::Help),
             "AUTH" | "BDAT" | "ETRN" | "EXPN" | "STARTTLS" | "TURN" => Err(CommandFault::Absent),
+            "CONNECT" | "DELETE" | "GET" | "HEAD" | "HOST:" | "OPTIONS" | "PATCH" | "POST" | "PUT"
+            | "TRACE" => Err(CommandFault::OtherProtocol),
             _ => Err(CommandFault::Unknown),
         }
     }

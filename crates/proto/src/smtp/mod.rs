@@ -13,6 +13,8 @@
 //!                                                '------- answer ------- Complete? <---------- Content
 //! ```
 //!
+//! A request of HTTP ends the session: otherwise a web page could make a browser on the machine send mail, in the body of a form.
+//!
 //! While a question is open, input waits, so that the answers are the same however the input is split. A line ends in CR LF and
 //! nothing else. A bare CR or LF in a command ends the session; in a message it makes the server refuse the message after its end, which
 //! is only CR LF `.` CR LF: no two programs can read different messages from the same bytes. Lines of a message have no maximum

@@ -1,6 +1,6 @@
 //! The session of one mail program, as an engine.
 
-use super::command::{Command, LINE_BYTES_MAX};
+use super::command::{Command, CommandFault, LINE_BYTES_MAX};
 use super::config::Config;
 use super::content::ContentDecoder;
 use crate::engine::Engine;
@@ -28,7 +28,7 @@ enum Question {
     Complete,
 }
 
-/// What the session does next.
+/// Next step of the session.
 #[derive(Debug)]
 enum Phase {
     /// It waits for the connection.
@@ -197,7 +197,10 @@ impl Server {
             Ok(command) => command,
             Err(fault) => {
                 let (code, status, text) = fault.reply();
-                return self.refuse(code, status, text);
+                return match fault {
+                    CommandFault::OtherProtocol => self.end(code, status, text),
+                    _ => self.refuse(code, status, text),
+                };
             }
         };
         match command {

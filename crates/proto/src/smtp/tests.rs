@@ -288,6 +288,20 @@ fn no_second_message_hides_behind_another_end() {
     }
 }
 
+/// A page in a browser cannot send mail by a form whose body has commands.
+#[test]
+fn a_request_of_a_browser_ends_the_session() {
+    for request in
+        ["POST / HTTP/1.1", "GET /x HTTP/1.1", "post", "OPTIONS * HTTP/1.1", "Host: 127.0.0.1:2525"]
+    {
+        let mut story = Story::new(Config::default(), yes);
+        let body = "EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nspam\r\n.";
+        let replies = story.say(&format!("{request}\r\nContent-Type: text/plain\r\n\r\n{body}"));
+        assert_eq!(replies, "421 4.7.0 This is no web server; closing the connection\r\n", "{request}");
+        assert!(story.closed && story.heard.is_empty());
+    }
+}
+
 #[test]
 fn everything_has_a_limit() {
     let config = Config { recipients_max: 2, refusals_max: 3, commands_max: 20, ..Config::default() };

@@ -12,7 +12,7 @@
 //! - **Receipts** are bundles of this service: they tell the outcome for each recipient. What becomes of a message before it arrives, such
 //!   as the end of its lifetime at this node or a deletion that another one reports, comes from the log of events. The senders to be
 //!   notified are remembered in files, which outlive a restart.
-//! - **Who sent it.** A mail program may only use addresses of this node's users. The domain of a sender must stand for the source node of
+//! - **Senders are proven as far as bundles are.** A mail program may only use addresses of this node's users. The domain of a sender must stand for the source node of
 //!   the bundle, whose signature proves it if there is one; everything else is returned.
 //!
 //! One thread serves all of it, and uses the node as any application does.

@@ -14,6 +14,7 @@ use longwire_proto::smtp::parse_address;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Maximum length of a text of an arriving message that becomes a part of its header.
 const TRACE_BYTES_MAX: usize = 300;
@@ -34,6 +35,8 @@ struct Receiver {
     client: AppClient,
     /// Replies received while waiting for another one.
     waiting: VecDeque<Message<Reply>>,
+    /// Deliveries that failed, each with the time at which it is tried again; the earliest first.
+    postponed: VecDeque<(Instant, MailDelivery)>,
     /// Application that sends receipts.
     sender: Sender,
 }
@@ -57,16 +60,28 @@ impl From<io::Error> for NotDone {
 /// Receives until the node stops.
 pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
     let (client, sender) = (service.client_factory.client(), Sender::new(service.client_factory.client()));
-    let mut receiver = Receiver { service, client, waiting: VecDeque::new(), sender };
+    let (waiting, postponed) = Default::default();
+    let mut receiver = Receiver { service, client, waiting, postponed, sender };
     receiver.register().await?;
     loop {
-        match receiver.hear().await?.head {
+        let again = receiver.postponed.front().map(|(at, _)| *at);
+        let said = tokio::select! {
+            said = receiver.hear() => said?,
+            () = tokio::time::sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
+                if let Some((_, delivery)) = receiver.postponed.pop_front() {
+                    receiver.handle(delivery).await?;
+                }
+                continue;
+            }
+        };
+        match said.head {
             Reply::Delivered { delivery: number, source, created, length, signature, .. } => {
                 let node = source.parse::<Eid>().map_or(String::new(), |eid| eid.node_id().to_string());
                 let bundle = BundleName { source, created };
                 let delivery = MailDelivery { number, bundle, node, length, signature };
-                receiver.handle(&delivery).await?;
+                receiver.handle(delivery).await?;
             }
+            Reply::Gone { delivery, .. } => receiver.forget(delivery),
             // Another application has the endpoint.
             Reply::Error { what, .. } => {
                 receiver.service.trouble(Some(what));
@@ -105,27 +120,33 @@ impl Receiver {
             }
             match said.head {
                 Reply::Delivered { .. } => self.waiting.push_back(said),
-                Reply::Gone { delivery: gone, .. } => self.waiting.retain(
-                    |said| !matches!(said.head, Reply::Delivered { delivery, .. } if delivery == gone),
-                ),
+                Reply::Gone { delivery, .. } => self.forget(delivery),
                 _ => {}
             }
         }
     }
 
-    /// Handles a delivery until it is done, and then takes it.
-    async fn handle(&mut self, delivery: &MailDelivery) -> Result<(), NodeGone> {
-        loop {
-            match self.receive(delivery).await? {
-                Ok(()) => break,
-                Err(NotDone::Gone) => return Ok(()),
-                Err(NotDone::Later(why)) => {
-                    self.service.trouble(Some(why));
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                }
+    /// Forgets a delivery that has expired before it was handled.
+    fn forget(&mut self, gone: u64) {
+        self.waiting
+            .retain(|said| !matches!(said.head, Reply::Delivered { delivery, .. } if delivery == gone));
+        self.postponed.retain(|(_, delivery)| delivery.number != gone);
+    }
+
+    /// Handles a delivery and takes it. One that fails is tried again later, so that it does not hold up others.
+    async fn handle(&mut self, delivery: MailDelivery) -> Result<(), NodeGone> {
+        match self.receive(&delivery).await? {
+            Ok(()) => {}
+            Err(NotDone::Gone) => return Ok(()),
+            Err(NotDone::Later(why)) => {
+                self.service.trouble(Some(why));
+                self.postponed.push_back((Instant::now() + AGAIN_AFTER, delivery));
+                return Ok(());
             }
         }
-        self.service.trouble(None);
+        if self.postponed.is_empty() {
+            self.service.trouble(None);
+        }
         let number = delivery.number;
         self.ask(Request::Taken { delivery: number }).await?;
         self.wait(|said| {
@@ -274,7 +295,7 @@ impl Receiver {
         };
         let dtn_ms = self.service.clock.dtn_ms().unwrap_or(delivery.bundle.created.time.0);
         format!(
-            "Return-Path: <{}>\nDelivered-To: {recipient}\nReceived: from {} ({})\n by {own} with bundle {};\n {}\n",
+            "Return-Path: <{}>\nDelivered-To: {recipient}\nReceived: from {} ({})\n by {own} with BP id {};\n {}\n",
             head.sender,
             plain(&delivery.node),
             plain(&signature),
