@@ -7,7 +7,6 @@ use crate::tower::links::KnownLink;
 use crate::view::{Estimate, Reachability};
 use longwire_proto::bp::Eid;
 use longwire_proto::service::LinkId;
-use std::time::Duration;
 
 /// Length of a bundle beside its payload, with a signature, bytes.
 const BESIDE_PAYLOAD_BYTES: u64 = 200;
@@ -17,6 +16,8 @@ const FRAME_HEADER_BYTES: u64 = 17;
 const DIGIPEATER_BYTES: u64 = 7;
 /// Bytes of an information field that the convergence layer uses itself.
 const SEGMENT_HEADER_BYTES: u64 = 8;
+/// Bytes of a bundle that are counted in frames.
+const COUNTED_BYTES_MAX: u64 = 1 << 20;
 
 impl Task {
     /// Estimates the transmission of a payload of this length to an endpoint.
@@ -64,19 +65,18 @@ impl Task {
         let Some(known) = known.get(link) else { return named };
         let tncs = &self.configuration.config.tnc;
         let tnc = known.neighbour.as_ref().and_then(|neighbour| Some((neighbour, tncs.get(neighbour.tnc)?)));
-        let (rate_bps, air_time, time) = match (tnc, known.link.rate_bps) {
+        let (rate_bps, air_time_s, time_s) = match (tnc, known.link.rate_bps) {
             (Some((neighbour, tnc)), _) => {
-                let (air_time, time) = over_radio(tnc, neighbour, bytes);
-                (tnc.channel.rate_bps.into(), air_time, time)
+                let (air_time_s, time_s) = over_radio(tnc, neighbour, bytes);
+                (tnc.channel.rate_bps.into(), air_time_s, time_s)
             }
             (None, 0) => return named,
             (None, rate_bps) => {
-                let time = Duration::from_secs_f64(bytes as f64 * 8.0 / rate_bps as f64);
-                (rate_bps, time, time)
+                let time_s = bytes as f64 * 8.0 / rate_bps as f64;
+                (rate_bps, time_s, time_s)
             }
         };
-        let (air_time_s, time_s) = (Some(air_time.as_secs_f64()), Some(time.as_secs_f64()));
-        Estimate { rate_bps, air_time_s, time_s, ..named }
+        Estimate { rate_bps, air_time_s: Some(air_time_s), time_s: Some(time_s), ..named }
     }
 }
 
@@ -86,37 +86,35 @@ fn is_for(known: &KnownLink, node: &str) -> bool {
     peer.is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer.to_string() == node))
 }
 
-/// Returns the time for which the station transmits, and the time until the last acknowledgement.
-fn over_radio(tnc: &TncSettings, neighbour: &RadioNeighbour, bytes: u64) -> (Duration, Duration) {
+/// Returns the time for which the station transmits, and the time until the last acknowledgement, seconds.
+fn over_radio(tnc: &TncSettings, neighbour: &RadioNeighbour, bytes: u64) -> (f64, f64) {
     let (radio, link) = (tnc.radio(), &neighbour.peer.link);
-    let digipeaters = neighbour.peer.path.len() as u32;
-    let header = FRAME_HEADER_BYTES + DIGIPEATER_BYTES * u64::from(digipeaters);
+    let digipeaters = neighbour.peer.path.len() as u64;
+    let header = FRAME_HEADER_BYTES + DIGIPEATER_BYTES * digipeaters;
     let information = u64::from(link.information_bytes_max).saturating_sub(SEGMENT_HEADER_BYTES).max(1);
-    let frames = bytes.div_ceil(information).max(1);
-    let on_channel =
-        radio.air_time(frames, bytes.saturating_add(frames.saturating_mul(header + SEGMENT_HEADER_BYTES)));
-    let by_time = on_channel.as_secs_f64() / tnc.transmission_max.as_secs_f64();
-    let key_ups = frames.div_ceil(link.window_frames.max(1).into()).max(by_time.ceil() as u64);
-    let key_ups = u32::try_from(key_ups).unwrap_or(u32::MAX);
-    let keying = radio.tx_delay + radio.tx_tail;
-    let air_time = on_channel.saturating_add(keying.saturating_mul(key_ups));
+    // Longer bundles take as many times as long.
+    let counted = bytes.clamp(1, COUNTED_BYTES_MAX);
+    let times = bytes.max(1) as f64 / counted as f64;
+    let frames = counted.div_ceil(information);
+    let on_channel_s =
+        radio.air_time(frames, counted + frames * (header + SEGMENT_HEADER_BYTES)).as_secs_f64();
+    let by_time = on_channel_s / tnc.transmission_max.as_secs_f64();
+    let key_ups = frames.div_ceil(link.window_frames.max(1).into()).max(by_time.ceil() as u64) as f64;
+    let keying_s = (radio.tx_delay + radio.tx_tail).as_secs_f64();
+    let air_time_s = (on_channel_s + keying_s * key_ups) * times;
     // Slots until the station transmits, on average.
     let slots = 256.0 / (f64::from(radio.persistence) + 1.0);
-    let wait = if radio.full_duplex { Duration::ZERO } else { radio.slot_time.mul_f64(slots) };
-    let answer = if neighbour.is_connected {
-        radio.air_time(1, header) + keying + wait + radio.turnaround
-    } else {
-        Duration::ZERO
+    let wait_s = if radio.full_duplex { 0.0 } else { radio.slot_time.as_secs_f64() * slots };
+    let answer_s = match neighbour.is_connected {
+        true => (radio.air_time(1, header) + radio.turnaround).as_secs_f64() + keying_s + wait_s,
+        false => 0.0,
     };
-    let time =
-        air_time.saturating_add((wait + answer).saturating_mul(key_ups)).saturating_mul(digipeaters + 1);
-    let by_duty_cycle = tnc.duty_cycle_max.map_or(0.0, |share| air_time.as_secs_f64() / share);
-    let by_budget = tnc
-        .air_time_max
-        .filter(|max| air_time > *max)
-        .map_or(0.0, |max| air_time.as_secs_f64() * tnc.air_time_window.as_secs_f64() / max.as_secs_f64());
-    let limited = Duration::try_from_secs_f64(by_duty_cycle.max(by_budget)).unwrap_or(Duration::MAX);
-    (air_time, time.max(limited))
+    let time_s = (air_time_s + (wait_s + answer_s) * key_ups * times) * (digipeaters + 1) as f64;
+    let by_duty_cycle_s = tnc.duty_cycle_max.map_or(0.0, |share| air_time_s / share);
+    let window_s = tnc.air_time_window.as_secs_f64();
+    let budget_s = tnc.air_time_max.map(|max| max.as_secs_f64()).filter(|max_s| air_time_s > *max_s);
+    let by_budget_s = budget_s.map_or(0.0, |max_s| air_time_s * window_s / max_s);
+    (air_time_s, time_s.max(by_duty_cycle_s).max(by_budget_s))
 }
 
 #[cfg(test)]
@@ -132,8 +130,7 @@ mod tests {
         );
         let config = Config::parse(&text, "node.toml", Path::new("/nowhere")).expect("it fits");
         let neighbour = config.neighbour(&config.link[0]).expect("it fits").expect("a radio link");
-        let (air_time, time) = over_radio(&config.tnc[0], &neighbour, bytes);
-        (air_time.as_secs_f64(), time.as_secs_f64())
+        over_radio(&config.tnc[0], &neighbour, bytes)
     }
 
     /// 20,000 bytes at 1200 bit/s are 133 s of payload alone; frames, key-ups and answers add to them.
@@ -156,7 +153,12 @@ mod tests {
         let (_, budget) = over("air-time-max = '60 s'", 20_000);
         assert!((budget - 10.0 * air_time).abs() < 1e-6, "{budget}");
         assert_eq!(over("air-time-max = '500 s'", 20_000).1, time, "it fits into the window");
-        // Nothing overflows.
-        assert!(over("duty-cycle-max = 0.25", u64::MAX / 2).1 > 1e9);
+        let (long, _) = over("", 200_000_000);
+        assert!((9_900.0..10_100.0).contains(&(long / air_time)), "{long}");
+        let short_frames = "duty-cycle-max = 0.99\nax25 = { information-bytes-max = 60, window-frames = 1 }";
+        for bytes in [0, 1, u64::MAX] {
+            let (air_time, time) = over(short_frames, bytes);
+            assert!(air_time > 0.1 && time > air_time && time.is_finite(), "{bytes}: {air_time} of {time}");
+        }
     }
 }

@@ -247,7 +247,7 @@ impl Submitted {
         let time = longest.and_then(|longest| Some((longest.time_s?, longest.link?)));
         Ok(Ok(match time {
             Some((seconds, link)) => {
-                let time = Duration::from_secs_f64(seconds.round());
+                let time = Duration::try_from_secs_f64(seconds.round()).unwrap_or(Duration::MAX);
                 format!("Message stored; about {} over link `{link}`", in_words(time))
             }
             None => "Message stored".into(),
