@@ -28,6 +28,7 @@ mod here;
 mod http;
 mod ip_network;
 mod listing;
+pub(crate) mod mail;
 mod peers;
 mod radio;
 mod reload;
@@ -43,6 +44,7 @@ pub(crate) use group_address::GroupAddress;
 pub use http::HttpSettings;
 pub(crate) use http::is_loopback;
 pub(crate) use ip_network::IpNetwork;
+pub use mail::MailSettings;
 pub use peers::PeerPolicy;
 pub(crate) use radio::RadioNeighbour;
 pub use radio::TncSettings;
@@ -124,6 +126,8 @@ settings! {
         pub drop: Vec<DropFolder>,
         /// Folders to which received files are written.
         pub receive: Vec<ReceiveFolder>,
+        /// Mail for users of this node, and a port for their mail programs.
+        pub mail: MailSettings,
         /// Gateways: programs that use TCP or UDP, over links.
         pub gateway: Vec<GatewaySettings>,
         /// Routing of bundles.
@@ -370,6 +374,7 @@ impl Config {
         config.security.beside(folder);
         config.storage.path = folder.join(&config.storage.path);
         config.http.beside(folder);
+        config.mail.beside(folder);
         let beside = config.storage.path.with_file_name("longwire.sock");
         config.control = Some(config.control.map_or(beside, |path| folder.join(path)));
         config.folders_beside(folder);
@@ -457,6 +462,7 @@ impl Config {
             return Err(Error::new("`agent.routing` cannot be set for a node").hint("use [routing]"));
         }
         self.check_folders()?;
+        self.check_mail()?;
         self.check_gateways()?;
         self.stream.check()?;
         if self.storage.scrub_bytes_per_s == 0 {

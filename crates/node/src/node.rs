@@ -20,6 +20,7 @@ use crate::surfaces::echo;
 use crate::surfaces::event_log::EventLog;
 use crate::surfaces::folders::Folders;
 use crate::surfaces::http::HttpInterface;
+use crate::surfaces::mail;
 use crate::surfaces::measuring;
 use crate::task::{
     ActiveConfiguration, Applications, Connections, DamageLog, EventRecording, Gateways, LinkStates,
@@ -50,6 +51,7 @@ pub struct Node {
     client_factory: ClientFactory,
     addresses: Vec<SocketAddr>,
     http: Option<HttpInterface>,
+    mail_address: Option<SocketAddr>,
     udp_addresses: Vec<SocketAddr>,
     gateway_addresses: Vec<SocketAddr>,
     opened: Opened,
@@ -133,6 +135,8 @@ impl Node {
             event_log.clone(),
             counter_news,
         )?;
+        let (mail, mail_address) =
+            mail::start(&setup.config, &node, &setup.wall_clock, &client_factory, &event_log)?;
         let setup_gateways = setup.config.gateway.clone();
         let counted = http.as_ref().map(HttpInterface::counted);
         let task = Task {
@@ -152,7 +156,7 @@ impl Node {
             status_waiters: StatusWaiters::default(),
             turns: TurnMeter::default(),
             gateways: Gateways::new(&setup_gateways),
-            surfaces: SurfaceStates { control: counted_control, http: counted, folders, custody },
+            surfaces: SurfaceStates { control: counted_control, http: counted, folders, custody, mail },
             events,
         };
         let thread = std::thread::Builder::new()
@@ -166,6 +170,7 @@ impl Node {
             udp_addresses,
             gateway_addresses,
             http,
+            mail_address,
             opened,
             thread: Some(thread),
         })
@@ -190,6 +195,11 @@ impl Node {
     /// Address of the HTTP interface; `None` if it is off.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(HttpInterface::address)
+    }
+
+    /// Address for mail programs; `None` without one.
+    pub fn mail_address(&self) -> Option<SocketAddr> {
+        self.mail_address
     }
 
     /// Addresses on which the node listens for UDP, as in [`addresses`](Self::addresses).

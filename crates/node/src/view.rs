@@ -12,12 +12,14 @@ use std::collections::BTreeMap;
 mod discovery;
 mod event;
 mod learned;
+mod mail;
 mod measurement;
 mod radio;
 mod security;
 pub use discovery::{Discovery, Neighbour};
 pub use event::{Event, EventRecord};
 pub use learned::{LearnedLink, LearnedRoute};
+pub use mail::{Estimate, Mail, Reachability};
 pub use measurement::{Measurement, Pings};
 pub use radio::{Heard, HeardStation, Radio, Tnc, Transmission, Transmissions};
 pub use security::{Keys, KnownKey, Security, Signature, SignatureTrouble};
@@ -91,6 +93,9 @@ pub struct Status {
     pub configuration: Configuration,
     /// Drop and receive folders.
     pub folders: Vec<Folder>,
+    /// Mail of the node's users; null if it is off.
+    #[serde(default)]
+    pub mail: Option<Mail>,
     /// Signatures of bundles, and keys.
     #[serde(default)]
     pub security: Security,

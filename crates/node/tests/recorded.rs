@@ -4,7 +4,7 @@
 mod common;
 
 use common::air::Air;
-use common::{App, config, start, web};
+use common::{App, Place, config, start, web};
 use longwire_node::Config;
 use longwire_node::message::{Reply, Request};
 use serde::Serialize;
@@ -110,9 +110,10 @@ fn requests_on_the_control_socket_are_as_recorded() {
         Request::TrustKey { .. } => 27,
         Request::ForgetKey { .. } => 28,
         Request::Transmissions => 29,
+        Request::Estimate { .. } => 30,
     };
     let places: Vec<usize> = is_read_and_written("requests.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..30).collect::<Vec<_>>());
+    assert_eq!(places, (0..31).collect::<Vec<_>>());
 }
 
 #[test]
@@ -136,9 +137,10 @@ fn replies_on_the_control_socket_are_as_recorded() {
         Reply::Heard { .. } => 15,
         Reply::Keys { .. } => 16,
         Reply::Transmissions { .. } => 17,
+        Reply::Estimate { .. } => 18,
     };
     let places: Vec<usize> = is_read_and_written("replies.jsonl").iter().map(place).collect();
-    assert_eq!(places, (0..18).collect::<Vec<_>>());
+    assert_eq!(places, (0..19).collect::<Vec<_>>());
 }
 
 /// Removes the prose, whose wording may change, and the version.
@@ -167,7 +169,7 @@ fn the_http_interface_is_described_as_recorded() {
 
 #[test]
 fn metrics_are_named_as_recorded() {
-    let air = Air::new();
+    let (air, place) = (Air::new(), Place::new("recorded-mail"));
     let on_air = |at: usize, callsign: &str| {
         format!(
             "[storage]\nkind = 'memory'\n[ax25cl]\nretry-min = '50 ms'\nretry-max = '200 ms'\n\
@@ -184,8 +186,9 @@ fn metrics_are_named_as_recorded() {
          [[link]]\nname = 'tcp'\naddress = '{tcp}'\n\
          [[link]]\nname = 'udp'\nkind = 'udp'\naddress = '127.0.0.1:9'\n\
          [[link]]\nname = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'B0B-2'\n\
-         [[gateway]]\nport = 7\nconnect-tcp = '127.0.0.1:9'\n",
-        on_air(0, "AL1CE-1")
+         [[gateway]]\nport = 7\nconnect-tcp = '127.0.0.1:9'\n[mail]\nfolder = '{}'\nusers = ['alice']\n",
+        on_air(0, "AL1CE-1"),
+        place.0.display()
     )));
     App::new(&alice).wait_status(|status| {
         let links = status["links"].as_array().expect("a list");

@@ -63,6 +63,7 @@ pub mod rng;
 pub mod saratoga;
 pub mod service;
 pub mod setting;
+pub mod smtp;
 pub mod tcp;
 pub mod tcpcl;
 pub mod time;

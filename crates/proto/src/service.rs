@@ -18,6 +18,7 @@
 //! | [`Connections`] | AeroTP | bytes of each connection |
 //! | [`Programs`] | a gateway | none |
 //! | [`Frames`] | a link | frames |
+//! | [`Submission`] | a protocol for mail | none (control only) |
 
 mod app;
 mod bpa;
@@ -36,6 +37,7 @@ mod shares;
 mod signature;
 mod storage;
 mod stream;
+mod submission;
 
 pub use app::{
     App, AppIndication, AppRequest, BundleVersion, DeliveryId, ReportedStatus, SendFailure, SendId,
@@ -67,6 +69,9 @@ pub use shares::Shares;
 pub use signature::{Signature, SignatureFailure};
 pub use storage::{RecordId, Storage, StorageFailure, StorageIndication, StorageRequest};
 pub use stream::{CloseReason, Stream, StreamIndication, StreamRequest};
+pub use submission::{
+    MailAddress, MailRefusal, Notify, Submission, SubmissionAnswer, SubmissionIndication, SubmissionRequest,
+};
 
 use crate::engine::Service;
 use core::convert::Infallible;

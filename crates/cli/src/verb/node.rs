@@ -89,7 +89,9 @@ impl Node {
             false => format!("listening on {}", addresses.join(", ")),
         };
         let http = node.http_address().map(|address| format!(", http://{address}/")).unwrap_or_default();
-        info!(target: "node", "{name} is ready: {at}; control socket {}{http}", control.display());
+        let mail =
+            node.mail_address().map(|address| format!(", mail programs at {address}")).unwrap_or_default();
+        info!(target: "node", "{name} is ready: {at}; control socket {}{http}{mail}", control.display());
         if let Some(callers) = callers {
             info!(target: "node", "{callers}");
         }

@@ -65,6 +65,7 @@ fn words(status: &view::Status) -> String {
     for refused in &status.refused {
         out += &refusal(refused);
     }
+    out += &status.mail.as_ref().map(mail).unwrap_or_default();
     out += &security(&status.security);
     for (kind, count) in &status.tls.troubles {
         let _ = writeln!(out, "{:<28}{count}", format!("tls: {}", kind.replace('_', " ")));
@@ -102,6 +103,33 @@ fn security(security: &view::Security) -> String {
     }
     if let Some(trouble) = &security.trouble {
         let _ = writeln!(out, "known keys: {trouble}");
+    }
+    out
+}
+
+/// Formats mail.
+fn mail(mail: &view::Mail) -> String {
+    let port = mail.listen.as_ref().map(|at| format!("; mail programs at {at}, {} connected", mail.open));
+    let count = |name: &str| mail.counters.get(name).copied().unwrap_or(0);
+    let mut out = format!(
+        "mail: {} submitted, {} delivered, {} waiting for a receipt{}\n",
+        count("submitted"),
+        count("delivered"),
+        mail.pending,
+        port.unwrap_or_default()
+    );
+    for (name, words) in [
+        ("submissions_refused", "refused to mail programs"),
+        ("returned", "refused on arrival"),
+        ("invalid", "bundles without mail"),
+        ("notices_failed", "notices of failure"),
+    ] {
+        if count(name) > 0 {
+            let _ = writeln!(out, "  {words}: {}", count(name));
+        }
+    }
+    if let Some(trouble) = &mail.trouble {
+        let _ = writeln!(out, "  {trouble}");
     }
     out
 }

@@ -29,7 +29,7 @@ pub(crate) fn raise() {
 }
 
 /// Returns the maximum number of descriptors without the store, for each use.
-fn needs(config: &Config) -> [(u64, &'static str); 5] {
+fn needs(config: &Config) -> [(u64, &'static str); 6] {
     let callers = if config.listen.is_empty() { 0 } else { config.stream.callers_max as u64 };
     let http = if config.http.listen.is_none() { 0 } else { config.http.connections_max as u64 };
     // A connection of a gateway that takes custody needs a file as well.
@@ -39,6 +39,8 @@ fn needs(config: &Config) -> [(u64, &'static str); 5] {
         .map(|gateway| gateway.connections_max as u64 * if gateway.takes_custody() { 2 } else { 1 });
     let sockets =
         config.gateway.len() + config.listen.len() + config.listen_udp.len() + config.link.len() + 2;
+    // The mail service writes one file at a time.
+    let mail = if config.mail.folder.is_none() { 0 } else { config.mail.connections_max as u64 + 4 };
     // A folder needs an event queue, a watch and a file.
     let folders = 6 * (config.drop.len() + config.receive.len());
     [
@@ -46,6 +48,7 @@ fn needs(config: &Config) -> [(u64, &'static str); 5] {
         (config.applications.connections_max as u64, "applications"),
         (http, "the HTTP interface"),
         (gateways.sum(), "gateways"),
+        (mail, "mail"),
         (OWN + (sockets + folders) as u64, "links, folders and internal use"),
     ]
 }

@@ -123,6 +123,7 @@ impl Config {
         for receive in &self.receive {
             line(format!("Files for {} are written to {}.", receive.endpoint, receive.folder.display()));
         }
+        self.explain_mail(&mut line);
         self.explain_gateways(&mut line, &mut details);
         if self.agent.direct_neighbours {
             line("Bundles to a neighbour are sent directly, without a route.".into());

@@ -34,7 +34,7 @@ impl Config {
             return Err(Error::new("[[drop]] or [[receive]] without `folder`").hint("set `folder`"));
         }
         if let Some(twice) = folders.windows(2).find(|two| two[0] == two[1]) {
-            let what = format!("{} is used twice in [[drop]] and [[receive]]", twice[0].display());
+            let what = format!("{} is used twice in [[drop]], [[receive]] and [mail]", twice[0].display());
             return Err(
                 Error::new(what).hint("each needs its own folder; otherwise received files would be sent")
             );
@@ -56,7 +56,7 @@ impl Config {
         let store = resolved(&self.storage.path);
         match self.watched().find(|(_, folder)| resolved(folder).starts_with(&store)) {
             Some((section, folder)) => {
-                let what = format!("[[{section}]] {} is in the store {}", folder.display(), store.display());
+                let what = format!("{section} {} is in the store {}", folder.display(), store.display());
                 Err(Error::new(what).hint(OWN_FOLDER))
             }
             None => self.check_contained("the store", &store),
@@ -75,7 +75,7 @@ impl Config {
             None => Ok(()),
             Some((section, folder)) => {
                 let said =
-                    format!("[[{section}]] {} is or contains {what}, {}", folder.display(), inner.display());
+                    format!("{section} {} is or contains {what}, {}", folder.display(), inner.display());
                 Err(Error::new(said).hint(OWN_FOLDER))
             }
         }
@@ -83,8 +83,9 @@ impl Config {
 
     /// Returns all folders, each with its section.
     fn watched(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let drops = self.drop.iter().map(|drop| ("drop", &drop.folder));
-        drops.chain(self.receive.iter().map(|receive| ("receive", &receive.folder)))
+        let drops = self.drop.iter().map(|drop| ("[[drop]]", &drop.folder));
+        let receives = self.receive.iter().map(|receive| ("[[receive]]", &receive.folder));
+        drops.chain(receives).chain(self.mail.folder.iter().map(|folder| ("[mail]", folder)))
     }
 }
 

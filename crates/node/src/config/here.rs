@@ -36,7 +36,8 @@ impl Config {
                 .hint("set `control` to a path that this user can write to, shorter than 108 bytes")
         })?;
         let drops = self.drop.iter().map(|drop| &drop.folder);
-        for folder in drops.chain(self.receive.iter().map(|receive| &receive.folder)) {
+        let receives = self.receive.iter().map(|receive| &receive.folder);
+        for folder in drops.chain(receives).chain(&self.mail.folder) {
             can_be_made(folder).map_err(|why| {
                 Error::new(format!("cannot create the folder {}: {why}", folder.display()))
                     .hint("set `folder` to a place that this user can write to")
@@ -68,6 +69,12 @@ impl Config {
             is_of_this_machine(listen).map_err(|why| {
                 Error::new(format!("cannot listen for HTTP on {listen}: {why}"))
                     .hint("set `http.listen` to an address of this machine, such as 127.0.0.1:8080")
+            })?;
+        }
+        if let Some(listen) = &self.mail.listen {
+            is_of_this_machine(listen).map_err(|why| {
+                Error::new(format!("cannot listen for mail programs on {listen}: {why}"))
+                    .hint("set `mail.listen` to an address of this machine, such as 127.0.0.1:2525")
             })?;
         }
         self.http.token()?;

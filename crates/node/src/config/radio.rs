@@ -133,7 +133,7 @@ impl TncSettings {
     }
 
     /// Returns the timing of the channel, for computing how long an answer can take.
-    pub(super) fn radio(&self) -> RadioParameters {
+    pub(crate) fn radio(&self) -> RadioParameters {
         let ChannelParameters { rate_bps, tx_delay, tx_tail, slot_time, persistence, full_duplex } =
             self.channel;
         let turnaround = self.turnaround;

@@ -11,8 +11,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 const VARIABLE: &str = "LONGWIRE_LOG";
 /// Targets of all messages, in the order of docs/log.md. None begins with another one, since `Targets` compares beginnings.
-const TARGETS: [&str; 9] =
-    ["node", "configuration", "security", "store", "peers", "discovery", "udp", "tnc", "folders"];
+const TARGETS: [&str; 10] =
+    ["node", "configuration", "security", "store", "peers", "discovery", "udp", "tnc", "mail", "folders"];
 const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::OFF),
     ("error", LevelFilter::ERROR),

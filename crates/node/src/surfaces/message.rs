@@ -227,6 +227,13 @@ pub enum Request {
     Heard,
     /// Lists the latest transmissions on the channels of the TNCs.
     Transmissions,
+    /// Estimates how long a bundle would take over the link that it would leave by.
+    Estimate {
+        /// Destination.
+        to: String,
+        /// Payload length, bytes.
+        length: u64,
+    },
     /// Lists all static routes.
     Routes,
     /// Adds a route until the node restarts.
@@ -381,6 +388,11 @@ pub enum Reply {
     Heard {
         /// Stations, those heard last first.
         stations: Vec<view::HeardStation>,
+    },
+    /// Expected transmission of a bundle.
+    Estimate {
+        /// Link and times.
+        estimate: view::Estimate,
     },
     /// All static routes.
     Routes {

@@ -11,6 +11,7 @@ pub(crate) mod event_log;
 pub(crate) mod folders;
 pub(crate) mod http;
 pub mod inbox;
+pub(crate) mod mail;
 pub mod measuring;
 pub mod message;
 pub(crate) mod operations;

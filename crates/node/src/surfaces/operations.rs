@@ -129,6 +129,7 @@ operations! {
         "Reloads the configuration: links and routes change at once";
     TRANSMISSIONS (Transmissions "transmissions") Question Long (Get "/transmissions" "transmissions")
         "Latest transmissions on the channels of the TNCs: who had the channel when, and for how long";
+    ESTIMATE (Estimate "estimate") Question Short () "Expected time of a bundle on the link that it would take";
     LINK () Question Long (Get "/links/{name}" "link") "One link";
     METRICS () Question Long (Get "/metrics" "metrics") "Metrics for Prometheus";
     REGISTRATIONS () Question Long (Get "/registrations" "registrations") "Endpoints registered over HTTP";

@@ -42,6 +42,7 @@ impl Task {
                 let transmissions = self.engines.neighbours().radios.transmission_views(now, tncs);
                 Reply::Transmissions { transmissions }
             }
+            Request::Estimate { to, length } => self.estimate(&to, length),
             Request::Routes => Reply::Routes { routes: self.routes() },
             Request::AddRoute { route } => self.add_route(now, route),
             Request::RemoveRoute { to, via } => self.remove_route(now, &to, &via),

@@ -20,6 +20,7 @@ mod configuration;
 mod connections;
 mod datagrams;
 mod discovery;
+mod estimate;
 mod event;
 mod event_recording;
 mod gateways;

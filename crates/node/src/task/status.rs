@@ -6,6 +6,7 @@ use crate::surfaces::control::ControlCounters;
 use crate::surfaces::custody;
 use crate::surfaces::folders::Folders;
 use crate::surfaces::http::HttpCounters;
+use crate::surfaces::mail;
 use crate::tower::neighbours::Neighbours;
 use crate::view::{self, Status};
 use longwire_proto::bp::agent::{LearnedLink, LearnedRoute};
@@ -26,6 +27,7 @@ pub(crate) struct SurfaceStates {
     pub(crate) http: Option<Arc<HttpCounters>>,
     pub(crate) folders: Folders,
     pub(crate) custody: custody::SharedStatus,
+    pub(crate) mail: mail::SharedStatus,
 }
 
 impl Task {
@@ -81,6 +83,7 @@ impl Task {
             tncs: self.engines.neighbours().radios.tnc_views(&self.configuration.config.tnc),
             links: self.link_views(now),
             discovery: self.discovery_view(now),
+            mail: self.surfaces.mail.lock().expect("no thread panics with it").clone(),
             learned_routes: agent.learned_routes(now).iter().take(ROUTES_MAX).map(learned_route).collect(),
         }
     }

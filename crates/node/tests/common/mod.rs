@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 pub(crate) mod air;
+pub(crate) mod mail;
 pub(crate) mod segments;
 pub(crate) mod volatile;
 pub(crate) mod watch;

@@ -7,6 +7,7 @@ mod channel;
 #[path = "../common/mod.rs"]
 mod common;
 mod direwolf;
+mod mail;
 mod modem;
 mod nodes;
 mod ours;

@@ -1,6 +1,6 @@
 //! Codecs: properties that hold for any bytes, and legal messages to begin with.
 
-use super::{aeronp, bpsec, radio};
+use super::{aeronp, bpsec, radio, smtp};
 use crate::ax25::Modulo;
 use crate::bp::generate::Generator;
 use crate::bp::v6;
@@ -28,6 +28,7 @@ pub struct Codec {
 
 /// All codecs but those of convergence layers.
 pub const CODECS: &[Codec] = &[
+    Codec { name: "smtp command", check: smtp::check_command, valid: smtp::valid_command },
     Codec { name: "cbor item", check: check_cbor, valid: bundle },
     Codec { name: "sdnv", check: check_sdnv, valid: valid_sdnv },
     Codec { name: "endpoint id", check: check_eid, valid: |rng| encoded(|out| endpoint(rng).encode(out)) },

@@ -9,6 +9,7 @@ mod bpsec;
 mod codecs;
 mod converse;
 mod radio;
+mod smtp;
 
 #[cfg(test)]
 pub(crate) use bpsec::{keys, secure};

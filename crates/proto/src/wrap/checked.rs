@@ -13,6 +13,7 @@ mod frames;
 mod packets;
 mod storage;
 mod stream;
+mod submission;
 
 /// A breach of the contract, described for a developer.
 #[derive(Clone, Debug, PartialEq, Eq)]

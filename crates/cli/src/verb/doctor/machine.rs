@@ -185,7 +185,7 @@ fn ports(config: &Config, findings: &mut Findings) {
     let before = findings.faults();
     let datagrams =
         config.listen_udp.iter().filter_map(|text| Some(DatagramListener::parse(text).ok()?.address));
-    let streams = config.listen.iter().chain(&config.http.listen);
+    let streams = config.listen.iter().chain(&config.http.listen).chain(&config.mail.listen);
     let streams = streams.chain(config.gateway.iter().filter_map(|gateway| gateway.listen_tcp.as_ref()));
     let datagrams =
         datagrams.chain(config.gateway.iter().filter_map(|gateway| gateway.listen_udp.as_deref()));

@@ -135,6 +135,13 @@ fn examine(doctor: &Doctor, config: &Config, status: &Status, findings: &mut Fin
              docs/discovery.md",
         );
     }
+    if let Some(trouble) = status.mail.as_ref().and_then(|mail| mail.trouble.as_ref()) {
+        findings.error(
+            format!("mail: {trouble}"),
+            "mail is not received, or its senders are not notified",
+            "correct `mail.folder` or its permissions, or make space on its disk",
+        );
+    }
     for refused in status.refused.iter().filter(|refused| refused.last_s < RECENT_S) {
         findings.warning(
             format!("data from link `{}` was refused: {}", refused.link, refused.what),

@@ -91,6 +91,7 @@ impl Collector for Scrape {
         links(&mut out, status)?;
         discovery(&mut out, status)?;
         gateways(&mut out, status)?;
+        mail(&mut out, status)?;
         tncs(&mut out, status)?;
         let help = "Completed TLS handshakes";
         out.counter("longwire_tls_handshakes", help, status.tls.secured)?;
@@ -309,6 +310,34 @@ fn gateway_help(counter: &str) -> &'static str {
         "delivered" => "Connections in custody that were delivered to the program",
         "retries" => "Attempts to deliver that failed and are repeated",
         "answer_bytes_dropped" => "Answers of programs to data that were in custody, which have no way back",
+        _ => "Counter of the same name in the status",
+    }
+}
+
+fn mail(out: &mut Out<'_>, status: &Status) -> fmt::Result {
+    let Some(mail) = &status.mail else { return Ok(()) };
+    let words = "Connections of mail programs";
+    out.one("longwire_mail_open", words, None, MetricType::Gauge, mail.open as f64)?;
+    let words = "Messages on their way whose sender is to be notified";
+    out.one("longwire_mail_pending", words, None, MetricType::Gauge, mail.pending as f64)?;
+    for (counter, count) in &mail.counters {
+        let (name, unit) = name_of("longwire_mail", counter);
+        out.one(&name, mail_help(counter), unit.as_ref(), MetricType::Counter, *count as f64)?;
+    }
+    Ok(())
+}
+
+fn mail_help(counter: &str) -> &'static str {
+    match counter {
+        "submitted" => "Messages accepted from mail programs",
+        "submissions_refused" => "Senders, recipients and messages of mail programs that were refused",
+        "delivered" => "Messages written to mailboxes",
+        "returned" => "Messages and recipients that were refused on arrival",
+        "invalid" => "Bundles for mail without a valid message or receipt",
+        "receipts_sent" => "Receipts sent to the nodes of senders",
+        "notices_delivered" => "Notices of delivery written to mailboxes of senders",
+        "notices_failed" => "Notices of failure written to mailboxes of senders",
+        "connections_refused" => "Connections of mail programs refused because of the limit",
         _ => "Counter of the same name in the status",
     }
 }

@@ -18,6 +18,7 @@ use super::accounts::NeighbourNumber;
 use super::clock::millis;
 use super::delivery::LocalKey;
 use super::head::AnyHead;
+use super::routing::Hop;
 use super::secret::NumberKind;
 
 /// Maximum number of neighbours, and of sources over each of them, with separate rate limits; beyond it, the
@@ -416,6 +417,28 @@ impl Agent {
         // Paths that are learned change, and need not be those in the other direction.
         let is_anywhere = self.routing.router.spreads() || self.routing.has_path(node);
         is_met && is_anywhere || self.is_next_hop(link, node)
+    }
+
+    /// Returns the links over which a bundle to an endpoint would leave, those of the cheapest next hop first; `None` if every
+    /// neighbour gets a copy. Empty if there is no next hop: a neighbour is one only while it is connected, or a route names its link.
+    pub fn links_to(&mut self, endpoint: &Eid) -> Option<Vec<LinkId>> {
+        let mut hops = self.routing.table.hops(endpoint);
+        if hops.is_empty() {
+            hops.extend(self.routing.learned_hop(endpoint, None).map(|hop| (0, hop)));
+        }
+        if self.config.direct_neighbours && endpoint.is_singleton() {
+            hops.insert(0, (0, Hop::Node(endpoint.node_id().detached())));
+        }
+        if self.routing.router.spreads() {
+            return None;
+        }
+        let mut links = Vec::new();
+        for link in hops.iter().flat_map(|(_, hop)| self.links.of(hop)) {
+            if !links.contains(&link) {
+                links.push(link);
+            }
+        }
+        Some(links)
     }
 
     /// True if the node is the peer of the link, or a route to it leads over the link.

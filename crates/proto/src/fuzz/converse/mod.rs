@@ -15,6 +15,7 @@ mod frames;
 mod links;
 mod packets;
 mod radio;
+mod smtp;
 mod storage;
 mod stream;
 
@@ -49,6 +50,7 @@ pub const PLAYS: &[Play] = &[
     Play { name: "kiss tnc", run: radio::tnc },
     Play { name: "agwpe port", run: radio::agwpe_port },
     Play { name: "bundle agent", run: agent },
+    Play { name: "mail server", run: smtp::server },
 ];
 
 /// Bytes that determine the events. The play ends with them.

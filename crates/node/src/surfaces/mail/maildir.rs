@@ -1,0 +1,103 @@
+//! Maildirs: a folder for each user with `tmp`, `new` and `cur`.
+//!
+//! A message is written to `tmp`, synced, and linked into `new`. Its name comes from its bundle, so that a message that is delivered again
+//! after a crash does not appear twice, also if a mail program has moved it to `cur` meanwhile.
+
+use crate::private_files;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Folders of all users.
+#[derive(Clone, Debug)]
+pub(super) struct Maildirs {
+    folder: PathBuf,
+}
+
+impl Maildirs {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Maildirs { folder }
+    }
+
+    /// Creates the folders of these users.
+    pub(super) fn make(&self, users: &[String]) -> io::Result<()> {
+        private_files::make_folder(&self.folder)?;
+        users.iter().try_for_each(|user| self.make_one(user).map(drop))
+    }
+
+    fn make_one(&self, user: &str) -> io::Result<PathBuf> {
+        let place = self.folder.join(user);
+        for part in ["tmp", "new", "cur"] {
+            private_files::make_folder(&place.join(part))?;
+        }
+        Ok(place)
+    }
+
+    /// Writes a message of several parts under a name. `user` is one of the configuration, never one of a message. Returns false if
+    /// it is there already.
+    pub(super) fn deliver(&self, user: &str, name: &str, parts: &[&[u8]]) -> io::Result<bool> {
+        let place = self.make_one(user)?;
+        if is_there(&place, name)? {
+            return Ok(false);
+        }
+        let (tmp, new) = (place.join("tmp").join(name), place.join("new").join(name));
+        // A leftover of a crash.
+        let _ = fs::remove_file(&tmp);
+        let mut file = private_files::file().write(true).create_new(true).open(&tmp)?;
+        let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
+        let placed = written.and_then(|()| match fs::hard_link(&tmp, &new) {
+            // A file system without links.
+            Err(error) if error.kind() != ErrorKind::AlreadyExists && !new.exists() => fs::rename(&tmp, &new),
+            linked => linked,
+        });
+        let _ = fs::remove_file(&tmp);
+        match placed {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            placed => placed?,
+        }
+        File::open(place.join("new"))?.sync_all()?;
+        Ok(true)
+    }
+}
+
+/// True if a message of this name is in `new`, or in `cur` with any flags.
+fn is_there(place: &Path, name: &str) -> io::Result<bool> {
+    if fs::symlink_metadata(place.join("new").join(name)).is_ok() {
+        return Ok(true);
+    }
+    for entry in fs::read_dir(place.join("cur"))? {
+        let found = entry?.file_name();
+        let found = found.to_string_lossy();
+        if found.split(':').next() == Some(name) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_folder::TestFolder;
+
+    #[test]
+    fn a_message_appears_whole_and_once() {
+        let place = TestFolder::new("maildir");
+        let maildirs = Maildirs::new(place.0.join("mail"));
+        maildirs.make(&["bob".to_owned()]).unwrap();
+        assert!(maildirs.deliver("bob", "1.a", &[b"Subject: x\n", b"\nbody"]).unwrap());
+        let new = place.0.join("mail/bob/new/1.a");
+        assert_eq!(fs::read(&new).unwrap(), b"Subject: x\n\nbody");
+        assert_eq!(fs::read_dir(place.0.join("mail/bob/tmp")).unwrap().count(), 0);
+        // Again, also after a mail program has seen it, and over a leftover.
+        assert!(!maildirs.deliver("bob", "1.a", &[b"other"]).unwrap());
+        fs::rename(&new, place.0.join("mail/bob/cur/1.a:2,S")).unwrap();
+        assert!(!maildirs.deliver("bob", "1.a", &[b"other"]).unwrap());
+        fs::write(place.0.join("mail/bob/tmp/2.a"), "half").unwrap();
+        assert!(maildirs.deliver("bob", "2.a", &[b"whole"]).unwrap());
+        assert_eq!(fs::read(place.0.join("mail/bob/new/2.a")).unwrap(), b"whole");
+        // The folder of a user may be missing.
+        fs::remove_dir_all(place.0.join("mail/bob")).unwrap();
+        assert!(maildirs.deliver("bob", "3.a", &[b"x"]).unwrap());
+    }
+}

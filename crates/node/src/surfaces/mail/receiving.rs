@@ -1,0 +1,354 @@
+//! Mail bundles that arrive: messages are written to Maildirs, receipts become notices.
+
+use super::envelope::{Envelope, HEAD_BYTES_MAX, MessageHead, Outcome};
+use super::sending::Sender;
+use super::{AGAIN_AFTER, MailService, NodeGone, notices, receipts};
+use crate::config::mail::mail_endpoint_of;
+use crate::surfaces::client::AppClient;
+use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
+use crate::view::Signature;
+use bytes::{Bytes, BytesMut};
+use longwire_proto::bp::Eid;
+use longwire_proto::service::BundleName;
+use longwire_proto::smtp::parse_address;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Maximum length of a text of an arriving message that becomes a part of its header.
+const TRACE_BYTES_MAX: usize = 300;
+
+/// A mail bundle that the node offers.
+#[derive(Debug)]
+struct MailDelivery {
+    number: u64,
+    bundle: BundleName,
+    /// Node ID of its source.
+    node: String,
+    length: u64,
+    signature: Option<Box<Signature>>,
+}
+
+struct Receiver {
+    service: Arc<MailService>,
+    client: AppClient,
+    /// Replies received while waiting for another one.
+    waiting: VecDeque<Message<Reply>>,
+    /// Deliveries that failed, each with the time at which it is tried again; the earliest first.
+    postponed: VecDeque<(Instant, MailDelivery)>,
+    /// Application that sends receipts.
+    sender: Sender,
+}
+
+/// Reason why a delivery is not done.
+enum NotDone {
+    /// It has expired.
+    Gone,
+    /// A file cannot be written, or a receipt cannot be sent: it is tried again.
+    Later(String),
+}
+
+impl From<io::Error> for NotDone {
+    fn from(error: io::Error) -> Self {
+        NotDone::Later(format!(
+            "cannot write mail: {error}; the node keeps the messages that were not written"
+        ))
+    }
+}
+
+/// Receives until the node stops.
+pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
+    let (client, sender) = (service.client_factory.client(), Sender::new(service.client_factory.client()));
+    let (waiting, postponed) = Default::default();
+    let mut receiver = Receiver { service, client, waiting, postponed, sender };
+    receiver.register().await?;
+    loop {
+        let again = receiver.postponed.front().map(|(at, _)| *at);
+        let said = tokio::select! {
+            said = receiver.hear() => said?,
+            () = tokio::time::sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
+                if let Some((_, delivery)) = receiver.postponed.pop_front() {
+                    receiver.handle(delivery).await?;
+                }
+                continue;
+            }
+        };
+        match said.head {
+            Reply::Delivered { delivery: number, source, created, length, signature, .. } => {
+                let node = source.parse::<Eid>().map_or(String::new(), |eid| eid.node_id().to_string());
+                let bundle = BundleName { source, created };
+                let delivery = MailDelivery { number, bundle, node, length, signature };
+                receiver.handle(delivery).await?;
+            }
+            Reply::Gone { delivery, .. } => receiver.forget(delivery),
+            // Another application has the endpoint.
+            Reply::Error { what, .. } => {
+                receiver.service.trouble(Some(what));
+                tokio::time::sleep(AGAIN_AFTER).await;
+                receiver.register().await?;
+            }
+            Reply::Registered { .. } => receiver.service.trouble(None),
+            _ => {}
+        }
+    }
+}
+
+impl Receiver {
+    async fn ask(&self, request: impl Into<Message<Request>>) -> Result<(), NodeGone> {
+        if self.client.request(request).await { Ok(()) } else { Err(NodeGone) }
+    }
+
+    async fn register(&self) -> Result<(), NodeGone> {
+        let endpoint = self.service.endpoint.to_owned();
+        self.ask(Request::Register { endpoint, inline_bytes: 0 }).await
+    }
+
+    async fn hear(&mut self) -> Result<Message<Reply>, NodeGone> {
+        match self.waiting.pop_front() {
+            Some(said) => Ok(said),
+            None => self.client.reply().await.ok_or(NodeGone),
+        }
+    }
+
+    /// Waits for a reply for which `wanted` returns a value; deliveries announced in the meantime are kept.
+    async fn wait<T>(&mut self, mut wanted: impl FnMut(&Message<Reply>) -> Option<T>) -> Result<T, NodeGone> {
+        loop {
+            let said = self.client.reply().await.ok_or(NodeGone)?;
+            if let Some(found) = wanted(&said) {
+                return Ok(found);
+            }
+            match said.head {
+                Reply::Delivered { .. } => self.waiting.push_back(said),
+                Reply::Gone { delivery, .. } => self.forget(delivery),
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets a delivery that has expired before it was handled.
+    fn forget(&mut self, gone: u64) {
+        self.waiting
+            .retain(|said| !matches!(said.head, Reply::Delivered { delivery, .. } if delivery == gone));
+        self.postponed.retain(|(_, delivery)| delivery.number != gone);
+    }
+
+    /// Handles a delivery and takes it. One that fails is tried again later, so that it does not hold up others.
+    async fn handle(&mut self, delivery: MailDelivery) -> Result<(), NodeGone> {
+        match self.receive(&delivery).await? {
+            Ok(()) => {}
+            Err(NotDone::Gone) => return Ok(()),
+            Err(NotDone::Later(why)) => {
+                self.service.trouble(Some(why));
+                self.postponed.push_back((Instant::now() + AGAIN_AFTER, delivery));
+                return Ok(());
+            }
+        }
+        if self.postponed.is_empty() {
+            self.service.trouble(None);
+        }
+        let number = delivery.number;
+        self.ask(Request::Taken { delivery: number }).await?;
+        self.wait(|said| {
+            matches!(said.head, Reply::Gone { delivery, .. } if delivery == number).then_some(())
+        })
+        .await
+    }
+
+    async fn receive(&mut self, delivery: &MailDelivery) -> Result<Result<(), NotDone>, NodeGone> {
+        let first = delivery.length.min(HEAD_BYTES_MAX);
+        let Some(mut payload) = self.read(delivery, 0, first).await? else { return Ok(Err(NotDone::Gone)) };
+        match Envelope::decode(&mut payload, delivery.length) {
+            Err(_) => {
+                self.service.count("invalid");
+                Ok(Ok(()))
+            }
+            Ok(Envelope::Receipt(created, outcomes)) => {
+                let bundle = BundleName { source: self.service.domains.own().to_owned(), created };
+                let settled =
+                    receipts::settle(&self.service, &bundle, outcomes, &delivery.node, &delivery.bundle);
+                Ok(settled.map_err(NotDone::from))
+            }
+            Ok(Envelope::Message(head)) => {
+                let refusal = self.refusal(&head, delivery);
+                let mut message = BytesMut::from(&payload[..]);
+                if refusal.is_none() {
+                    let Some(rest) = self.read(delivery, first, delivery.length).await? else {
+                        return Ok(Err(NotDone::Gone));
+                    };
+                    message.extend_from_slice(&rest);
+                }
+                let outcomes = match refusal {
+                    Some((status, reason)) => {
+                        self.service.count("returned");
+                        let outcome = |address: &str| Outcome {
+                            address: address.to_owned(),
+                            status: status.to_owned(),
+                            reason: reason.clone(),
+                        };
+                        head.recipients.iter().map(|recipient| outcome(&recipient.address)).collect()
+                    }
+                    None => match self.deliver(&head, delivery, &message) {
+                        Ok(outcomes) => outcomes,
+                        Err(error) => return Ok(Err(error.into())),
+                    },
+                };
+                self.send_receipt(&head, delivery, outcomes).await
+            }
+        }
+    }
+
+    /// Reads a part of the payload; `None` if it has expired.
+    async fn read(&mut self, delivery: &MailDelivery, from: u64, to: u64) -> Result<Option<Bytes>, NodeGone> {
+        let (number, mut at) = (delivery.number, from);
+        let mut payload = BytesMut::new();
+        while at < to {
+            let length = (to - at).min(PART_BYTES.into()) as u32;
+            self.ask(Request::Read { delivery: number, offset: at, length }).await?;
+            let end = at + u64::from(length);
+            while at < end {
+                let data = self.wait(|said| match &said.head {
+                    Reply::Data { delivery, offset } if *delivery == number && *offset == at => {
+                        Some(Some(said.body.clone()))
+                    }
+                    Reply::Gone { delivery, .. } if *delivery == number => Some(None),
+                    _ => None,
+                });
+                let Some(data) = data.await? else { return Ok(None) };
+                at += data.len() as u64;
+                payload.extend_from_slice(&data);
+            }
+        }
+        Ok(Some(payload.freeze()))
+    }
+
+    /// Status and reason, if the whole message is returned.
+    fn refusal(&self, head: &MessageHead, delivery: &MailDelivery) -> Option<(&'static str, String)> {
+        let own = self.service.domains.own();
+        let bytes_max = self.service.settings.message_bytes_max;
+        if head.message_bytes > bytes_max {
+            return Some((
+                "5.3.4",
+                format!("the message is longer than {bytes_max} bytes, the limit of {own}"),
+            ));
+        }
+        if head.sender.is_empty() {
+            return None;
+        }
+        let node = parse_address(&head.sender).and_then(|sender| self.service.domains.node(&sender.domain));
+        let is_its_own = node.is_some_and(|node| node == delivery.node);
+        (!is_its_own).then(|| {
+            let words = "the domain of the sender is not that of the node that sent the message";
+            ("5.7.1", words.to_owned())
+        })
+    }
+
+    /// Writes the message for each recipient.
+    fn deliver(
+        &self,
+        head: &MessageHead,
+        delivery: &MailDelivery,
+        message: &[u8],
+    ) -> io::Result<Vec<Outcome>> {
+        let service = &self.service;
+        let mut outcomes = Vec::new();
+        for (at, recipient) in head.recipients.iter().enumerate() {
+            let outcome = |status: &str, reason: String| Outcome {
+                address: recipient.address.clone(),
+                status: status.to_owned(),
+                reason,
+            };
+            let found = parse_address(&recipient.address).filter(|address| {
+                service.domains.node(&address.domain).is_some_and(|node| service.domains.is_own(&node))
+            });
+            let Some(address) = found else {
+                outcomes.push(outcome("5.1.2", format!("not an address of {}", service.domains.own())));
+                continue;
+            };
+            let settings = &service.settings;
+            let user = settings.user(&address.local).or(settings.default_user.as_deref());
+            // Every domain has a postmaster (RFC 5321 4.5.1).
+            let is_postmaster = address.local.eq_ignore_ascii_case("postmaster");
+            let Some(user) =
+                user.or_else(|| settings.users.first().map(String::as_str).filter(|_| is_postmaster))
+            else {
+                service.count("returned");
+                outcomes.push(outcome("5.1.1", format!("no such user at {}", service.domains.own())));
+                continue;
+            };
+            let trace = self.trace(head, delivery, &recipient.address);
+            let name = format!("{}-{at}.{}", file_name(&delivery.bundle), service.domains.own_domain());
+            if service.maildirs.deliver(user, &name, &[trace.as_bytes(), message])? {
+                service.count("delivered");
+            }
+            outcomes.push(outcome("2.1.5", String::new()));
+        }
+        Ok(outcomes)
+    }
+
+    /// Header lines of the last delivery (RFC 5321 4.4).
+    fn trace(&self, head: &MessageHead, delivery: &MailDelivery, recipient: &str) -> String {
+        let own = self.service.domains.own();
+        let signature = match &delivery.signature {
+            None => "not signed".to_owned(),
+            Some(signature) => format!("signature {}", signature.words()),
+        };
+        let dtn_ms = self.service.clock.dtn_ms().unwrap_or(delivery.bundle.created.time.0);
+        format!(
+            "Return-Path: <{}>\nDelivered-To: {recipient}\nReceived: from {} ({})\n by {own} with BP id {};\n {}\n",
+            head.sender,
+            plain(&delivery.node),
+            plain(&signature),
+            delivery.bundle.created,
+            notices::date(dtn_ms),
+        )
+    }
+
+    /// Sends the outcomes to the node of the sender, as far as the sender wants to know them.
+    async fn send_receipt(
+        &mut self,
+        head: &MessageHead,
+        delivery: &MailDelivery,
+        mut outcomes: Vec<Outcome>,
+    ) -> Result<Result<(), NotDone>, NodeGone> {
+        outcomes.retain(|outcome| {
+            let asked = head.recipients.iter().find(|recipient| recipient.address == outcome.address);
+            asked.is_some_and(|one| if outcome.is_delivered() { one.on_success } else { one.on_failure })
+        });
+        let Ok(endpoint) = mail_endpoint_of(&delivery.node) else { return Ok(Ok(())) };
+        if outcomes.is_empty() || head.sender.is_empty() {
+            return Ok(Ok(()));
+        }
+        let receipt = Envelope::Receipt(delivery.bundle.created, outcomes).to_bytes();
+        let settings = &self.service.settings;
+        let options = MessageOptions {
+            priority: settings.priority,
+            lifetime_s: settings.lifetime.as_secs_f64(),
+            ..MessageOptions::default()
+        };
+        match self.sender.send(endpoint, receipt, Bytes::new(), options).await? {
+            Ok(()) => self.service.count("receipts_sent"),
+            Err(not_stored) if not_stored.is_temporary => {
+                return Ok(Err(NotDone::Later(format!("cannot send a receipt: {}", not_stored.reason))));
+            }
+            Err(_) => {}
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Text for a header line: printable ASCII without parentheses, shortened.
+fn plain(text: &str) -> String {
+    let printable = |letter: char| matches!(letter, ' '..='~') && !matches!(letter, '(' | ')' | '\\');
+    text.chars().map(|letter| if printable(letter) { letter } else { '_' }).take(TRACE_BYTES_MAX).collect()
+}
+
+/// Name in a Maildir for the message of a bundle. It begins with seconds, by which mail programs sort.
+fn file_name(bundle: &BundleName) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in bundle.source.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    let seconds = crate::clock::unix_s(bundle.created.time.0);
+    format!("{seconds}.{}-{hash:016x}", bundle.created)
+}

@@ -1,0 +1,294 @@
+//! Mail between two nodes: submission, Maildirs, receipts and failures.
+
+mod common;
+
+use common::mail::{MailProgram, messages, python};
+use common::{App, Place, config, start};
+use longwire_node::Node;
+use longwire_node::message::MessageOptions;
+use std::path::PathBuf;
+
+/// Two nodes with users, and a link between them.
+struct Pair {
+    place: Place,
+    alice: Node,
+    bob: Node,
+}
+
+impl Pair {
+    /// `of_alice` is added to the mail settings of Alice.
+    fn start(name: &str, of_alice: &str) -> Pair {
+        let place = Place::new(name);
+        let mail = |node: &str, users: &str, more: &str| {
+            format!(
+                "node = 'dtn://{node}/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = [{users}]\nlisten = '127.0.0.1:0'\n{more}\n",
+                place.0.join(node).display()
+            )
+        };
+        let bob = start(config(&format!(
+            "listen = ['127.0.0.1:0']\n{}",
+            mail("bob", "'bob', 'carol'", "message-bytes-max = 1000000")
+        )));
+        let alice = start(config(&format!(
+            "{}\n[[link]]\nname = 'bob'\naddress = '{}'\npeer = 'dtn://bob/'",
+            mail("alice", "'alice'", of_alice),
+            bob.addresses()[0]
+        )));
+        Pair { place, alice, bob }
+    }
+
+    fn program(&self) -> MailProgram {
+        MailProgram::connect(self.alice.mail_address().expect("it listens for mail programs"))
+    }
+
+    fn maildir(&self, node: &str, user: &str) -> PathBuf {
+        self.place.0.join(node).join(user)
+    }
+
+    /// Waits until a counter of a node is as high as this.
+    fn wait(&self, node: &Node, counter: &str, count: u64) {
+        App::new(node).wait_status(|status| status["mail"]["counters"][counter].as_u64() >= Some(count));
+    }
+}
+
+const LETTER: &str = "From: Alice <alice@alice>\nTo: bob@bob\nSubject: A letter\nMessage-ID: <1@alice>\n\n.Hello Bob\n..\nend\n";
+
+#[test]
+fn a_message_goes_to_the_mailboxes_of_its_recipients() {
+    let pair = Pair::start("mail-letter", "");
+    let mut program = pair.program();
+    let reply = program.submit("alice@alice", &["bob@bob", "Carol@BOB.dtn"], LETTER);
+    assert!(reply.starts_with("250 2.0.0 Message stored"), "{reply}");
+    pair.wait(&pair.bob, "delivered", 2);
+    for (user, address) in [("bob", "bob@bob"), ("carol", "Carol@BOB.dtn")] {
+        let got = messages(&pair.maildir("bob", user));
+        assert_eq!(got.len(), 1);
+        let (trace, letter) = got[0].split_at(got[0].len() - LETTER.len());
+        assert_eq!(letter, LETTER);
+        let start = format!(
+            "Return-Path: <alice@alice>\nDelivered-To: {address}\nReceived: from dtn://alice/ (not signed)\n by dtn://bob/ with BP \
+             id "
+        );
+        assert!(trace.starts_with(&start), "{trace}");
+    }
+    // Nobody has asked for a receipt.
+    let status = App::new(&pair.bob).status();
+    assert_eq!(status["mail"]["counters"]["receipts_sent"], 0);
+    let status = App::new(&pair.alice).status();
+    assert_eq!(status["mail"]["counters"]["submitted"], 1, "{:#}", status["mail"]);
+}
+
+#[test]
+fn receipts_tell_what_became_of_each_recipient() {
+    let pair = Pair::start("mail-receipts", "");
+    let mut program = pair.program();
+    let to = ["bob@bob NOTIFY=SUCCESS", "nobody@bob", "nobody2@bob NOTIFY=NEVER", "carol@bob NOTIFY=FAILURE"];
+    assert!(program.submit("alice@alice", &to, LETTER).starts_with("250 "));
+    pair.wait(&pair.alice, "notices_failed", 1);
+    let notices = messages(&pair.maildir("alice", "alice"));
+    assert_eq!(notices.len(), 1);
+    let notice = &notices[0];
+    for part in [
+        "Subject: Not delivered: A letter\n",
+        "In-Reply-To: <1@alice>\n",
+        "report-type=delivery-status",
+        "Final-Recipient: rfc822; bob@bob\nAction: delivered\nStatus: 2.1.5\n",
+        "Final-Recipient: rfc822; nobody@bob\nAction: failed\nStatus: 5.1.1\n",
+        "Diagnostic-Code: smtp; 5.1.1 no such user at dtn://bob/\n",
+        "This was reported by dtn://bob/.",
+    ] {
+        assert!(notice.contains(part), "{part}: {notice}");
+    }
+    assert_eq!(notice.matches("Final-Recipient").count(), 2, "{notice}");
+    assert!(program.submit("alice@alice", &["bob@bob NOTIFY=SUCCESS"], LETTER).starts_with("250 "));
+    pair.wait(&pair.alice, "notices_delivered", 1);
+    assert!(
+        messages(&pair.maildir("alice", "alice"))
+            .iter()
+            .any(|text| text.contains("Subject: Delivered: A letter\n"))
+    );
+    App::new(&pair.alice).wait_status(|status| status["mail"]["pending"] == 0);
+}
+
+/// A mail program sends to a user of the same node.
+#[test]
+fn users_of_one_node_write_to_each_other() {
+    let pair = Pair::start("mail-own", "default-user = 'alice'\nreceipts = true");
+    let reply = pair.program().submit(
+        "alice@alice.dtn",
+        &["postmaster", "any.body@alice", "Postmaster@alice.dtn"],
+        LETTER,
+    );
+    assert!(reply.starts_with("250 "), "{reply}");
+    pair.wait(&pair.alice, "notices_delivered", 1);
+    let got = messages(&pair.maildir("alice", "alice"));
+    assert_eq!(got.len(), 4, "three messages and the receipt: {got:#?}");
+}
+
+#[test]
+fn what_cannot_go_is_refused_with_its_reason() {
+    let pair = Pair::start("mail-refused", "message-bytes-max = 20000");
+    let mut program = pair.program();
+    for (from, to, said) in [
+        ("eve@alice", "bob@bob", "550 5.7.1 eve@alice is not an address of this node"),
+        ("bob@bob", "bob@bob", "550 5.7.1 bob@bob is not an address of this node"),
+        ("alice@alice", "dave@dave", "550 5.4.4 No route to dtn://dave/"),
+        ("alice@alice", "eve@alice", "550 5.1.1 eve@alice is not a user of this node"),
+        ("alice@alice", "eve@x.ipn", "550 5.1.2 x.ipn cannot be a node"),
+        ("alice@alice", "../x@bob", "501 5.1.3 Not a valid address"),
+    ] {
+        let reply = program.submit(from, &[to], LETTER);
+        assert!(reply.starts_with(said), "{from} {to}: {reply}");
+    }
+    let long = format!("Subject: long\n\n{}", "x\n".repeat(10_000));
+    assert!(
+        program
+            .submit("alice@alice", &["bob@bob"], &long)
+            .starts_with("552 5.3.4 The message is longer than")
+    );
+    // Without its length, it is refused at its end.
+    program.say("RSET");
+    for command in ["MAIL FROM:<alice@alice>", "RCPT TO:<bob@bob>", "DATA"] {
+        program.say(command);
+    }
+    program.write(format!("{}.\r\n", long.replace('\n', "\r\n")).as_bytes());
+    assert!(program.reply().starts_with("552 5.3.4"));
+    let status = App::new(&pair.alice).status();
+    assert_eq!(status["bundles"], 0);
+    assert_eq!(status["mail"]["counters"]["submitted"], 0);
+}
+
+/// The time on the link is known from its rate, and limited.
+#[test]
+fn a_message_that_takes_too_long_is_refused() {
+    let place = Place::new("mail-slow");
+    let node = start(config(&format!(
+        "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\nlisten = '127.0.0.1:0'\n\
+         air-time-max = '1 min'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:9'\ncallsign = 'DL1XYZ-1'\n[[link]]\n\
+         name = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'DL1XYZ-2'\npeer = 'dtn://bob/'\n[[link]]\nname = 'slow'\n\
+         address = '127.0.0.1:9'\nrate-bps = 8000\npeer = 'dtn://carol/'\n",
+        place.0.join("mail").display()
+    )));
+    let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
+    let letter =
+        |length: usize| format!("Subject: x\n\n{}", "0123456789012345678901234567890\n".repeat(length / 32));
+    let reply = program.submit("alice@alice", &["bob@bob"], &letter(20_000));
+    let words = &reply;
+    assert!(words.starts_with("552 5.3.4 A message of 20.1 kB takes about 3 min "), "{reply}");
+    let more = "over link `radio` at 1200 bit/s, and at most 60 s is allowed. Make attachments smaller, or raise `air-time-max` in \
+                [mail] of the node\n";
+    assert!(words.ends_with(more), "{reply}");
+    // At its end, if its length is not declared.
+    program.say("RSET");
+    for command in ["MAIL FROM:<alice@alice>", "RCPT TO:<carol@carol>", "DATA"] {
+        program.say(command);
+    }
+    program.write(format!("{}.\r\n", letter(100_000).replace('\n', "\r\n")).as_bytes());
+    let reply = program.reply();
+    assert!(
+        reply.starts_with("552 5.3.4 A message of 100.0 kB takes about 100 s over link `slow`"),
+        "{reply}"
+    );
+    let reply = program.submit("alice@alice", &["bob@bob"], &letter(2000));
+    assert!(reply.contains("2.0.0 Message stored; about ") && reply.contains("over link `radio`"), "{reply}");
+    App::new(&node).wait_status(|status| status["bundles"] == 1);
+}
+
+/// The sender's domain must stand for the node that sends the bundle, and nobody else can send a receipt.
+#[test]
+fn nobody_writes_in_the_name_of_another_node() {
+    let pair = Pair::start("mail-forged", "");
+    let mut here = App::new(&pair.alice);
+    let mut bundle = |payload: &[u8]| {
+        let payload = bytes::Bytes::copy_from_slice(payload);
+        let sent = here.send("dtn://bob/mail", &payload, MessageOptions::default());
+        here.wait_sent(sent);
+    };
+    // [1, 0, "eve@carol", [["bob@bob", 3]], "x"]
+    let forged = b"\x85\x01\x00\x69eve@carol\x81\x82\x67bob@bob\x03\x41x";
+    bundle(forged);
+    pair.wait(&pair.bob, "returned", 1);
+    pair.wait(&pair.bob, "receipts_sent", 1);
+    for wrong in
+        [&b""[..], b"\xff", b"not CBOR at all", &forged[..forged.len() - 1], b"\x84\x01\x01\x82\x01\x01\x80"]
+    {
+        bundle(wrong);
+    }
+    pair.wait(&pair.bob, "invalid", 4);
+    // Names of users are never names of files.
+    bundle(b"\x85\x01\x00\x6balice@alice\x81\x82\x6d\"../../x\"@bob\x03\x41x");
+    pair.wait(&pair.bob, "returned", 2);
+    assert_eq!(
+        std::fs::read_dir(pair.place.0.join("bob")).expect("a folder").count(),
+        3,
+        "users and .longwire"
+    );
+    for user in ["bob", "carol"] {
+        assert!(messages(&pair.maildir("bob", user)).is_empty());
+    }
+    assert!(messages(&pair.maildir("alice", "alice")).is_empty());
+}
+
+/// The Maildir of one user is a file: mail for her waits, and that for others is delivered.
+#[test]
+fn a_mailbox_that_cannot_be_written_holds_up_no_other() {
+    let pair = Pair::start("mail-blocked", "");
+    let carol = pair.maildir("bob", "carol");
+    std::fs::remove_dir_all(&carol).expect("a Maildir");
+    std::fs::write(&carol, "").expect("a file");
+    let mut program = pair.program();
+    assert!(program.submit("alice@alice", &["carol@bob"], LETTER).starts_with("250 "));
+    App::new(&pair.bob).wait_status(|status| status["bundles"] == 1 && status["mail"]["trouble"].is_string());
+    assert!(program.submit("alice@alice", &["bob@bob"], LETTER).starts_with("250 "));
+    pair.wait(&pair.bob, "delivered", 1);
+    assert_eq!(messages(&pair.maildir("bob", "bob")).len(), 1);
+    std::fs::remove_file(&carol).expect("a file");
+    pair.wait(&pair.bob, "delivered", 2);
+    assert_eq!(messages(&carol).len(), 1);
+    App::new(&pair.bob).wait_status(|status| status["bundles"] == 0 && status["mail"]["trouble"].is_null());
+}
+
+#[test]
+fn a_message_whose_lifetime_ends_is_told_as_failed() {
+    let place = Place::new("mail-expired");
+    let node = start(config(&format!(
+        "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\nlisten = '127.0.0.1:0'\n\
+         lifetime = '100 ms'\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'\n",
+        place.0.join("mail").display()
+    )));
+    let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
+    let reply = program.submit("alice@alice", &["bob@bob"], LETTER);
+    assert!(reply.starts_with("250 "), "{reply}");
+    App::new(&node).wait_status(|status| status["mail"]["counters"]["notices_failed"] == 1);
+    let notices = messages(&place.0.join("mail/alice"));
+    assert!(notices[0].contains("Status: 5.4.7\n"), "{notices:?}");
+    assert!(notices[0].contains("its lifetime ended before it could leave dtn://alice/"), "{notices:?}");
+}
+
+#[test]
+fn an_attachment_goes_from_one_mail_program_to_another() {
+    let pair = Pair::start("mail-python", "");
+    let port = pair.alice.mail_address().expect("it listens").port();
+    if python(port, "send", 100_000, &pair.place.0).is_none() {
+        return;
+    }
+    pair.wait(&pair.bob, "delivered", 1);
+    python(port, "read", 100_000, &pair.maildir("bob", "bob"));
+    pair.wait(&pair.alice, "notices_delivered", 1);
+    let receipt = python(port, "receipt", 100_000, &pair.maildir("alice", "alice"));
+    assert!(receipt.is_some_and(|subject| subject.starts_with("Delivered: ")));
+}
+
+#[test]
+fn only_so_many_mail_programs_at_a_time() {
+    let pair = Pair::start("mail-many", "connections-max = 2");
+    let programs = [pair.program(), pair.program()];
+    let at = pair.alice.mail_address().expect("it listens");
+    let mut refused = std::io::BufReader::new(std::net::TcpStream::connect(at).expect("it listens"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut refused, &mut line).expect("a reply");
+    assert_eq!(line, "421 4.3.2 Too many connections; try again later\r\n");
+    drop(programs);
+    App::new(&pair.alice).wait_status(|status| status["mail"]["open"] == 0);
+    pair.program();
+}
