@@ -58,7 +58,7 @@ fn configurations_of_before_are_read_and_explained_as_before() {
         is_as_recorded(&path.with_extension("txt"), &words);
         count += 1;
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 16);
 }
 
 /// Reads each recorded message and writes it again.
