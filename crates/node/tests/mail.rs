@@ -4,8 +4,9 @@ mod common;
 
 use common::mail::{MailProgram, messages, python};
 use common::{App, Place, config, start};
-use longwire_node::Node;
+use longwire_node::config::security::new_key;
 use longwire_node::message::MessageOptions;
+use longwire_node::{Config, Node};
 use std::path::PathBuf;
 
 /// Two nodes with users, and a link between them.
@@ -227,6 +228,48 @@ fn nobody_writes_in_the_name_of_another_node() {
         assert!(messages(&pair.maildir("bob", user)).is_empty());
     }
     assert!(messages(&pair.maildir("alice", "alice")).is_empty());
+}
+
+/// A node that accepts only what is signed: the header says who signed, and the sender of the rest gets a notice from the report of the deletion.
+#[test]
+fn the_header_says_who_signed() {
+    let place = Place::new("mail-signed");
+    for node in ["alice", "bob"] {
+        let folder = place.0.join(node);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        new_key(&folder.join("node.key"), false).expect("a key");
+    }
+    let node = |name: &str, text: &str| {
+        let folder = place.0.join(name);
+        let text = format!(
+            "node = 'dtn://{name}/'\nstorage.kind = 'memory'\nagent.reports.deletion = true\n{text}\n[mail]\nfolder = 'mail'\n\
+             users = ['{name}']\nlisten = '127.0.0.1:0'\n"
+        );
+        let mut config = Config::parse(&text, "test", &folder).expect("it makes sense");
+        config.control = None;
+        start(config)
+    };
+    let private = "[security]\nprivate-key = 'node.key'\n";
+    let bob =
+        node("bob", &format!("listen = ['127.0.0.1:0']\n{private}[[security.policy]]\naction = 'require'\n"));
+    let link = format!("[[link]]\nname = 'bob'\naddress = '{}'\npeer = 'dtn://bob/'\n", bob.addresses()[0]);
+    let alice = node("alice", &format!("{link}{private}"));
+    let mallory = node("mallory", &link);
+    for (sender, name) in [(&mallory, "mallory"), (&alice, "alice")] {
+        let mut program = MailProgram::connect(sender.mail_address().expect("it listens"));
+        let reply = program.submit(&format!("{name}@{name}"), &["bob@bob"], LETTER);
+        assert!(reply.starts_with("250 "), "{reply}");
+    }
+    App::new(&mallory).wait_status(|status| status["mail"]["counters"]["notices_failed"] == 1);
+    let notices = messages(&place.0.join("mallory/mail/mallory"));
+    assert!(
+        notices[0].contains("it was deleted at dtn://bob/, on its way: missing security operation"),
+        "{notices:?}"
+    );
+    App::new(&bob).wait_status(|status| status["mail"]["counters"]["delivered"] == 1);
+    let got = messages(&place.0.join("bob/mail/bob"));
+    let expected = "Received: from dtn://alice/ (signature valid, by dtn://alice/, key ";
+    assert!(got.len() == 1 && got[0].contains(expected), "{got:?}");
 }
 
 /// The Maildir of one user is a file: mail for her waits, and that for others is delivered.

@@ -67,8 +67,8 @@ fn hear(service: &MailService, event: &Event) {
                     ReasonCode::LifetimeExpired => {
                         ("5.4.7", format!("its lifetime ended at {reporter}, on its way"))
                     }
-                    _ => {
-                        ("5.0.0", format!("it was deleted at {reporter}, on its way (reason code {reason})"))
+                    code => {
+                        ("5.0.0", format!("it was deleted at {reporter}, on its way: {}", in_words(code)))
                     }
                 };
                 fail(service, message, status, &words);
@@ -76,6 +76,21 @@ fn hear(service: &MailService, event: &Event) {
         }
         _ => {}
     }
+}
+
+/// Reason code as text: `MissingSecurityOperation` is `missing security operation`.
+fn in_words(code: ReasonCode) -> String {
+    if let ReasonCode::Unknown(number) = code {
+        return format!("reason code {number}");
+    }
+    let mut words = String::new();
+    for letter in format!("{code:?}").chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }
 
 /// Notifies the senders of messages whose lifetime has ended, as far as they want to know.
