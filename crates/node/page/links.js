@@ -57,6 +57,7 @@ function render() {
 function stateOf(link) {
   if (link.up) return ["good", "▲", "up"];
   if (link.down_reason === "cut") return ["plain", "■", "closed by the operator"];
+  if (link.found && (!link.down_reason || link.down_reason === "idle")) return ["plain", "…", "opens when a bundle needs it"];
   if (isBetweenContacts(link)) return ["plain", "◷", "waits for its contact"];
   if (!link.down_reason) return ["plain", "…", link.group ? "group" : "not yet open"];
   return ["warn", "▼", "down"];

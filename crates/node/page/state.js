@@ -124,8 +124,10 @@ export function degradations(now) {
   for (const tnc of now.tncs) if (!tnc.up) all.push(`TNC ${tnc.name} is not connected: ${tnc.why_down ?? "not yet reached"}.`);
   for (const folder of now.folders) if (folder.trouble) all.push(`Folder ${folder.folder}: ${folder.trouble}.`);
   for (const gateway of now.gateways) if (gateway.trouble) all.push(`Gateway ${gateway.name}: ${gateway.trouble}.`);
+  if (now.discovery?.trouble) all.push(`Discovery: ${now.discovery.trouble}.`);
   for (const link of now.links) {
-    if (!link.up && !link.calls && link.down_reason && link.down_reason !== "cut" && !isBetweenContacts(link)) {
+    const rests = link.found && link.down_reason === "idle";
+    if (!link.up && !link.calls && !rests && link.down_reason && link.down_reason !== "cut" && !isBetweenContacts(link)) {
       all.push(`Link ${link.name} is down: ${link.why_down}.`);
     }
   }

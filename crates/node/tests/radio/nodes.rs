@@ -141,6 +141,7 @@ fn nodes_speak_agwpe_with_their_tncs() {
 /// Three nodes without links, each with its own Dire Wolf, find each other by their beacons. What waits for a node leaves once it
 /// is found.
 #[test]
+#[ignore = "a minute of real time: ./test radio"]
 fn three_nodes_find_each_other_by_their_beacons() {
     if !is_installed() {
         return;
