@@ -25,6 +25,7 @@ mod breach;
 mod bundles;
 mod connections;
 mod datagrams;
+mod decryption;
 mod files;
 mod frames;
 mod management;
@@ -52,6 +53,7 @@ pub use connections::{
     Precedence, TransportService,
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
+pub use decryption::DecryptionFailure;
 pub use files::{
     FileFailure, FileId, FileProperties, Files, FilesIndication, FilesRequest, PartialFile, Wish,
 };
