@@ -337,3 +337,20 @@ fn what_expires_because_it_is_encrypted_says_so() {
         assert_eq!((counters.deleted_expired, counters.expired_kept_encrypted), (1, u64::from(is_kept)));
     }
 }
+
+/// The header that leaves is looked at once more: what the agent knows of a bundle does not decide alone.
+#[test]
+fn a_header_with_ciphertext_is_kept_whatever_is_known_of_its_bundle() {
+    let mut world = two_links(false);
+    world.cut(0);
+    send(&mut world, 1, "secret");
+    world.run_for(Duration::from_secs(1));
+    let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
+    let record = agent.holdings.iter().map(|(record, _)| record).next().expect("a bundle");
+    agent.holdings.get_mut(&record).expect("it is held").encrypted = false;
+    agent.sort_again(record);
+    world.heal(0);
+    world.run_for(MINUTE);
+    assert_eq!(carried(&world, 0), Vec::<String>::new());
+    assert_eq!(world.agent(0).bundles(world.now).count(), 1);
+}

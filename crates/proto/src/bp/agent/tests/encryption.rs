@@ -11,7 +11,8 @@ use crate::bp::bpsec::{
     sign,
 };
 use crate::bp::{
-    BlockFlags, BlockType, Bundle, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock, ReasonCode,
+    BlockFlags, BlockType, Bundle, BundleFlags, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
+    ReasonCode, v6,
 };
 use crate::rng::Rng;
 use crate::service::{
@@ -421,4 +422,53 @@ fn plaintext_is_refused_before_its_payload_arrives() {
     let counters = *world.agent(EARTH).counters();
     assert_eq!((counters.deleted_not_encrypted, counters.received), (1, 0));
     assert!(world.cables[1].carried < 20_000, "{} bytes", world.cables[1].carried);
+}
+
+/// A node does not refuse its own plaintext, such as a ping to itself.
+#[test]
+fn own_bundles_need_not_be_encrypted() {
+    let gcm = || key(1, Algorithm::Aes256Gcm);
+    let rule = EncryptedRule { endpoints: everything(), required: true };
+    let mut world =
+        alone(Security { keys: Keys::from_iter([gcm()]), encrypted: vec![rule], ..Security::default() });
+    world.send(0, 1, "dtn://earth/in", Payload::Given(random(1, 10)), SendOptions::default());
+    world.run_for(MINUTE);
+    assert_eq!(world.nodes[0].user.inbox.len(), 1);
+    assert_eq!(world.agent(0).counters().deleted_not_encrypted, 0);
+}
+
+/// Nothing that is encrypted in version 6 can be read here, so that no application gets it for plaintext; and where encryption
+/// is required, plaintext of version 6 is refused.
+#[test]
+fn bundles_of_version_6_are_not_delivered_encrypted_or_where_that_is_required() {
+    let destination = || "dtn://earth/in".parse().expect("an endpoint");
+    let mut primary = v6::PrimaryBlock::new(destination(), node("moon"), Eid::Null, false);
+    primary.flags = BundleFlags::SINGLETON;
+    primary.created_s = EPOCH_DTN_MS / 1000;
+    primary.lifetime_s = 3600;
+    let head = v6::Head::new(primary, 5);
+    let mut encrypted = head.clone();
+    encrypted.blocks.push(v6::Block {
+        block_type: v6::BlockType::PayloadConfidentiality,
+        flags: BlockFlags(0),
+        references: None,
+        data: random(2, 20),
+    });
+    for (head, required, expected) in
+        [(&head, false, (1, 0, 0)), (&encrypted, false, (0, 1, 0)), (&head, true, (0, 0, 1))]
+    {
+        let rule = EncryptedRule { endpoints: everything(), required };
+        let mut world = alone(Security { encrypted: vec![rule], ..Security::default() });
+        let mut bytes = bytes::BytesMut::from(&head.to_bytes()[..]);
+        bytes.extend_from_slice(b"hello");
+        world.inject(0, &bytes.freeze(), 1000);
+        world.run_for(MINUTE);
+        let counters = *world.agent(0).counters();
+        let outcome = (
+            world.nodes[0].user.inbox.len(),
+            counters.decryptions_unsupported,
+            counters.deleted_not_encrypted,
+        );
+        assert_eq!(outcome, expected);
+    }
 }

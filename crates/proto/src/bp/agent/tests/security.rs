@@ -658,3 +658,23 @@ fn what_is_not_signed_is_refused_before_its_payload_arrives() {
     assert_eq!((counters.deleted_signature, counters.signatures_missing, counters.received), (1, 1, 0));
     assert!(world.cables[1].carried < 20_000, "{} bytes", world.cables[1].carried);
 }
+
+/// A signature would tell the source of a bundle that has none.
+#[test]
+fn bundles_without_a_source_are_not_signed() {
+    let mut world = signed_chain(1, shared(1), &Keys::default());
+    for node in [ORBITER, EARTH] {
+        world.nodes[node].security = Security::default();
+    }
+    world.start_all();
+    let options = SendOptions { source: Some("dtn:none".into()), ..SendOptions::default() };
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 100)), options);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.agent(MOON).counters().signed, 0);
+    assert!(
+        world.cables[0]
+            .heads
+            .iter()
+            .all(|head| head.blocks.iter().all(|block| { block.block_type != BlockType::BlockIntegrity }))
+    );
+}

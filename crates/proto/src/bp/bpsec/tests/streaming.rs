@@ -38,7 +38,7 @@ fn encrypted(plain: &Bundle, key: &Key, signs: bool, rng: &mut Rng) -> Bundle {
     Bundle { head, payload: payload.into() }
 }
 
-/// What passes in pieces is what the functions for whole bundles decrypt and verify.
+/// The functions for whole bundles decrypt and verify what passes in pieces.
 #[test]
 fn pieces_make_the_same_bundle_as_the_whole() {
     let mut rng = Rng::new(5);
