@@ -166,7 +166,7 @@ fn live(seed: u64, figures: &mut Figures) {
         let counters = world.agent(node).counters();
         (figures.kept, figures.decrypted) =
             (figures.kept + counters.kept_encrypted, figures.decrypted + counters.decrypted);
-        // What arrives is plaintext, whichever way it came.
+        // Plaintext arrives, whichever way it came.
         for taken in &world.nodes[node].user.inbox {
             assert!(sent.iter().any(|payload| *payload == taken.2), "seed {seed}");
         }
