@@ -387,7 +387,7 @@ impl Config {
                     .and_then(|bytes| Key::new(of, &key.name, key.algorithm.algorithm(), bytes).ok());
                 let made = made.ok_or_else(|| {
                     Error::new(format!("the key file {} has no shared key", key.file.display())).hint(format!(
-                        "it must have {} in hexadecimal digits; create one of 32 bytes with `longwire key new --shared FILE`",
+                        "it must have {} in hexadecimal digits; `longwire key new --shared FILE` makes one of 32 bytes",
                         key.algorithm.lengths()
                     ))
                 })?;
