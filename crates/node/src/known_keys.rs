@@ -11,8 +11,8 @@ use longwire_proto::bp::Eid;
 use longwire_proto::bp::bpsec::{Fingerprint, PINS_MAX};
 use longwire_settings::error::Error;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 /// Maximum length of the file, bytes: a name has at most 1024 bytes or so.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -53,24 +53,8 @@ pub(crate) fn read(path: &Path) -> Result<BTreeMap<Eid, Fingerprint>, Error> {
 /// # Errors
 /// Fails if it cannot be written; then the old one is unchanged.
 pub(crate) fn write(path: &Path, keys: &BTreeMap<Eid, Fingerprint>) -> io::Result<()> {
-    // The whole name stays in it: a name without its ending may be that of another file, even of the store.
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
-    let mut text = String::new();
-    for (node, fingerprint) in keys {
-        text.push_str(&format!("{node} {fingerprint}\n"));
-    }
-    let mut options = private_files::file();
-    let mut file = private_files::make(options.create(true).truncate(true).write(true), &new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)?;
-    // Without this, a power cut could undo the change.
-    std::fs::File::open(
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-    )?
-    .sync_all()
+    let lines = keys.iter().map(|(node, fingerprint)| format!("{node} {fingerprint}\n"));
+    private_files::replace(path, lines.collect::<String>().as_bytes())
 }
 
 #[cfg(test)]

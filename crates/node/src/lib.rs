@@ -27,6 +27,7 @@ mod clock;
 pub mod config;
 pub mod ending;
 pub mod envelope;
+mod inhibited;
 mod known_keys;
 pub mod log;
 mod node;

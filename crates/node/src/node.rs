@@ -35,7 +35,7 @@ use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::rng::Rng;
 use longwire_proto::service::ProgramKind;
 use longwire_settings::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -74,6 +74,10 @@ impl Node {
         let rng = Rng::new(random_u64());
         let (security, known_keys_file) = read_security(&setup.config, &setup.config.known_keys())?;
         let signatures = SignatureLog::new(&setup.config, &security, known_keys_file);
+        let inhibited = match setup.config.storage.kind {
+            StorageKind::Disk => crate::inhibited::read(&setup.config.inhibited())?,
+            StorageKind::Memory => BTreeSet::new(),
+        };
         let mut agent = Agent::new(agent_config(&setup), rng.fork("agent")).map_err(|error| {
             Error::new(format!("`{}` is not a valid node ID: {error}", setup.config.node))
         })?;
@@ -152,6 +156,7 @@ impl Node {
             recording: EventRecording::new(event_log),
             refusals: RefusalLog::default(),
             signatures,
+            inhibited,
             reports_not_believed: 0,
             status_waiters: StatusWaiters::default(),
             turns: TurnMeter::default(),

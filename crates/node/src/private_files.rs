@@ -4,9 +4,9 @@
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates a folder and its missing parents: rwx for its user, no rights for others.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
@@ -26,6 +26,25 @@ pub(crate) fn make(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
     give(path, &file)?;
     Ok(file)
+}
+
+/// Replaces a file as a whole: a crash leaves the old one or the new one.
+///
+/// # Errors
+/// Fails if it cannot be written; then the old one is unchanged.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    // The whole name stays in it: a name without its ending may be that of another file, even of the store.
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let mut options = self::file();
+    let mut file = make(options.create(true).truncate(true).write(true), &new)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    // Without this, a power cut could undo the change.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 /// Creates a folder in an existing one, unless it exists; ownership is set as for files.

@@ -368,8 +368,10 @@ fn a_file_of_known_keys_that_cannot_be_written_shows() {
     app.register("letters", 1000);
     from_alice.send("dtn://bob/letters", &letter(1, 10), MessageOptions::default());
     assert!(delivery(&mut app).2.is_some_and(|signature| signature.valid));
-    let status = app.status();
-    assert!(status["security"]["trouble"].as_str().is_some_and(|trouble| trouble.contains("cannot write")));
+    // The disk is written beside the rest.
+    app.wait_status(|status| {
+        status["security"]["trouble"].as_str().is_some_and(|trouble| trouble.contains("cannot write"))
+    });
 }
 
 #[test]

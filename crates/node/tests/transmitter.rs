@@ -115,3 +115,74 @@ fn a_link_does_not_become_amateur_below_a_gateway_that_is_running() {
     alice.reload();
     assert!(refused(&mut here).is_some_and(|what| what.contains("link `air` is amateur radio")));
 }
+
+/// An operator who has inhibited a transmitter is not surprised by it after a restart.
+#[test]
+fn inhibition_outlasts_a_restart_until_it_is_permitted() {
+    let place = common::Place::new("inhibited");
+    let air = Air::with(1, None);
+    let text = node(&air, 0, "alice", "AL1CE-1", "");
+    let text = text.replace("kind = 'memory'", &format!("path = '{}'", place.0.join("store").display()));
+    let running = || {
+        let alice = start(config(&text));
+        let app = App::new(&alice);
+        (alice, app)
+    };
+    let is_inhibited = |status: &serde_json::Value| status["tncs"][0]["inhibited"] == true;
+    let (alice, mut here) = running();
+    assert!(!is_inhibited(&here.status()));
+    here.ask(Request::Inhibit { name: "vhf".into() });
+    here.wait_status(is_inhibited);
+    alice.stop();
+    for _ in 0..2 {
+        let (alice, mut here) = running();
+        assert!(is_inhibited(&here.status()), "it transmits after a restart");
+        alice.stop();
+    }
+    let (alice, mut here) = running();
+    here.ask(Request::Permit { name: "vhf".into() });
+    here.wait_status(|status| !is_inhibited(status));
+    alice.stop();
+    assert!(!is_inhibited(&running().1.status()));
+    std::fs::write(place.0.join("store.inhibited"), [0xFF, 0xFE]).expect("it is written");
+    let error = Node::start(NodeSetup::new(config(&text))).expect_err("nobody knows what is inhibited");
+    assert!(error.what.contains("inhibited TNCs") && error.hint.is_some(), "{error:?}");
+}
+
+/// A station without links, which has transmitted since its last identification, identifies itself when its node stops.
+#[test]
+fn a_station_identifies_itself_when_its_node_stops() {
+    for inhibited in [false, true] {
+        let air = Air::with(3, None);
+        let group = "[[link]]\nname = 'all'\nkind = 'uicl'\ntnc = 'vhf'\ncallsign = 'QST'\n\
+                     uicl = { members = ['dtn://bob/'] }\n[[route]]\nto = 'dtn://news/*'\nvia = 'all'\n";
+        let more = "identification = 'de AL1CE'";
+        let alice = start(config(&format!("{}{group}", node(&air, 0, "alice", "AL1CE-1", more))));
+        let mut guest = air.guest(2);
+        let mut here = App::new(&alice);
+        here.wait_status(|status| status["tncs"][0]["up"] == true);
+        here.send("dtn://news/~all", &payload(50, 1), MessageOptions::default());
+        guest.hears(|frame| frame.address.destination.to_string() == "QST");
+        if inhibited {
+            here.ask(Request::Inhibit { name: "vhf".into() });
+            here.wait_status(|status| status["tncs"][0]["inhibited"] == true);
+            assert_eq!(here.status()["tncs"][0]["counters"]["identifications_sent"], 0);
+        }
+        drop(here);
+        alice.stop();
+        if !inhibited {
+            guest.hears(|frame| is_to(frame, "ID", "de AL1CE"));
+            continue;
+        }
+        // The next frame on the channel is that of another station.
+        let call = |text: &str| text.parse().expect("a callsign");
+        let address = Address::new(call("CAR0L"), call("END"), CommandResponse::Command, &[]);
+        let control = Control::Unnumbered { function: Unnumbered::Information, poll_final: false };
+        let end = Frame { address, control, pid: 0xF0, information: "over".into() };
+        air.guest(1).say(&end.to_bytes(Modulo::Eight));
+        guest.hears(|frame| {
+            assert!(!is_to(frame, "ID", "de AL1CE"), "it transmits although that is inhibited");
+            frame.address.destination.to_string() == "END"
+        });
+    }
+}

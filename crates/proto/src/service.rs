@@ -26,6 +26,7 @@ mod breach;
 mod bundles;
 mod connections;
 mod datagrams;
+mod decryption;
 mod files;
 mod frames;
 mod management;
@@ -54,6 +55,7 @@ pub use connections::{
     Precedence, TransportService,
 };
 pub use datagrams::{Datagrams, DatagramsIndication, DatagramsRequest, PeerId};
+pub use decryption::DecryptionFailure;
 pub use files::{
     FileFailure, FileId, FileProperties, Files, FilesIndication, FilesRequest, PartialFile, Wish,
 };

@@ -5,11 +5,11 @@ use hardy_bpv7::bpsec::rfc9173::ScopeFlags;
 use hardy_bpv7::bpsec::{encryptor, key, signer};
 use hardy_bpv7::bundle::ParsedBundle;
 use longwire_proto::bp::bpsec::{
-    Algorithm, EncryptRequest, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, TagPlace, decrypt,
-    encrypt, sign, verify,
+    Algorithm, Decryption, EncryptRequest, Encryption, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest,
+    Signing, TagPlace, decrypt, decrypt_extensions, encrypt, sign, verify,
 };
 use longwire_proto::bp::{
-    BlockFlags, Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Head, HopCount,
+    BlockFlags, BlockType, Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Head, HopCount,
     PrimaryBlock,
 };
 
@@ -195,4 +195,70 @@ fn we_decrypt_what_hardy_encrypts_in_every_scope() {
         assert!(verdicts.len() == 1 && verdicts[0].outcome.is_ok(), "{scope:?}: {verdicts:?}");
         assert_eq!(bundle, plain());
     }
+}
+
+/// A bundle as a node makes it: signed, then encrypted with its signature, while the payload passes in pieces.
+fn as_a_node_sends_it(keys: &Both) -> Bundle {
+    let plain = plain();
+    let mut signing = Signing::begin(&plain.head, &signing(&[PAYLOAD_BLOCK], Scope::ALL), &keys.choice())
+        .expect("a legal request");
+    let key = keys.ours.iter().find(|key| key.algorithm() == Algorithm::Aes256Gcm).expect("a key");
+    let mut encryption =
+        Encryption::begin(&signing.draft(), &source(), key, b"this bundle").expect("a legal request");
+    let mut payload = Vec::new();
+    for piece in plain.payload.chunks(3) {
+        signing.update(piece);
+        let mut piece = piece.to_vec();
+        encryption.update(&mut piece);
+        payload.extend(piece);
+    }
+    Bundle { head: encryption.finish(&signing.finish()), payload: payload.into() }
+}
+
+#[test]
+fn hardy_decrypts_and_verifies_what_a_node_sends() {
+    let (right, wrong) = (Both::new(HMAC_KEY, AES_KEY), Both::new(HMAC_KEY, [9; 32]));
+    let bundle = as_a_node_sends_it(&right);
+    let integrity = bundle.head.block(BlockType::BlockIntegrity).expect("it is signed").number;
+    assert!(bundle.head.is_encrypted(PAYLOAD_BLOCK) && bundle.head.is_encrypted(integrity));
+    let bytes = bundle.to_bytes();
+    let parsed = ParsedBundle::parse_with_keys(&bytes, &right.set()).expect("Hardy reads it");
+    let decrypted = parsed.bundle.decrypt_block_data(PAYLOAD_BLOCK, &bytes, &right.set());
+    assert_eq!(decrypted.expect("Hardy decrypts it").as_ref(), PAYLOAD);
+    let decrypted = parsed.bundle.decrypt_block_data(PAYLOAD_BLOCK, &bytes, &wrong.set());
+    assert!(decrypted.is_err(), "with another key");
+    let verified = parsed.bundle.verify_block(PAYLOAD_BLOCK, &bytes, &right.set());
+    assert!(matches!(verified, Ok(true)), "the encrypted signature: {verified:?}");
+}
+
+#[test]
+fn we_decrypt_and_verify_what_hardy_signs_and_encrypts() {
+    let keys = Both::new(HMAC_KEY, AES_KEY);
+    let bytes = plain().to_bytes();
+    let parsed = ParsedBundle::parse_with_keys(&bytes, &keys.set()).expect("Hardy reads it");
+    let node = || "ipn:2.0".parse().expect("an endpoint");
+    let context = signer::Context::HMAC_SHA2(flags(Scope::ALL));
+    let signer = signer::Signer::new(&parsed.bundle, &bytes);
+    let Ok(signer) = signer.sign_block(PAYLOAD_BLOCK, context, node(), &keys.signs) else {
+        panic!("Hardy does not sign")
+    };
+    let bytes = Bytes::from(signer.rebuild().expect("Hardy signs it").into_vec());
+    let parsed = ParsedBundle::parse_with_keys(&bytes, &keys.set()).expect("Hardy reads it");
+    let context = encryptor::Context::AES_GCM(flags(Scope::ALL));
+    let encryptor = encryptor::Encryptor::new(&parsed.bundle, &bytes);
+    let Ok(encryptor) = encryptor.encrypt_block(PAYLOAD_BLOCK, context, node(), &keys.encrypts) else {
+        panic!("Hardy does not encrypt")
+    };
+    let bundle = ours(encryptor.rebuild().expect("Hardy encrypts it"));
+    // As the agent does it: the payload in pieces, then the header, then the signature.
+    let mut decryption = Decryption::begin(&bundle.head, &keys.choice()).expect("a legal bundle");
+    bundle.payload.chunks(5).for_each(|piece| decryption.update(piece));
+    let mut decryptor = decryption.finish().expect("the key");
+    let mut head = bundle.head.clone();
+    decryptor.open(&mut head);
+    decrypt_extensions(&mut head, &keys.choice());
+    let plain = Bundle { head, payload: decryptor.decrypt(0, &bundle.payload) };
+    assert_eq!(plain.payload, PAYLOAD);
+    let verdicts = verify(&plain, &keys.choice()).expect("a legal bundle");
+    assert!(verdicts.len() == 1 && verdicts[0].outcome.is_ok(), "{verdicts:?}");
 }

@@ -79,7 +79,7 @@ fn words(status: &view::Status) -> String {
     out
 }
 
-/// Formats signatures that prove nothing.
+/// Formats signatures that prove nothing, and bundles that cannot be decrypted.
 fn security(security: &view::Security) -> String {
     let mut out = String::new();
     for node in &security.contested {
@@ -92,7 +92,7 @@ fn security(security: &view::Security) -> String {
     for trouble in &security.failures {
         let _ = writeln!(
             out,
-            "signatures: {} bundle{} of {}, {} deleted, the last {} ago: {}",
+            "security: {} bundle{} of {}, {} deleted, the last {} ago: {}",
             trouble.count,
             if trouble.count == 1 { "" } else { "s" },
             trouble.node,

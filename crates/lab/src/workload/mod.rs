@@ -88,11 +88,12 @@ impl std::fmt::Display for TryFailure {
             TryFailure::Stream(CloseReason::Stalled) => "the peer stopped reading",
             TryFailure::Bundle(SendFailure::BadEndpoint) => "not an endpoint",
             TryFailure::Bundle(SendFailure::Full) => "the store was full",
-            TryFailure::Bundle(SendFailure::Expired) => "the bundle expired",
+            TryFailure::Bundle(SendFailure::Expired | SendFailure::ExpiredEncrypted) => "the bundle expired",
             TryFailure::Bundle(SendFailure::Cancelled) => "the bundle was cancelled",
             TryFailure::Bundle(SendFailure::Storage) => "the store failed",
             TryFailure::Bundle(SendFailure::Refused(_)) => "the bundle was refused",
             TryFailure::Bundle(SendFailure::NotSigned) => "no key is valid that signs the bundle",
+            TryFailure::Bundle(SendFailure::NotEncrypted) => "the bundle cannot be encrypted",
             TryFailure::Bundle(SendFailure::NoCustody) => "custody is not possible for this bundle",
         })
     }

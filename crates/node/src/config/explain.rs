@@ -262,6 +262,12 @@ impl Config {
                 line(format!("TLS on link `{}` {}.", link.name, words(tls)));
             }
         }
+        for (amateur, other) in self.links_to_one_host() {
+            line(format!(
+                "WARNING: links `{amateur}` and `{other}` lead to one host, and only `{amateur}` is amateur radio: calls from that host count as \
+                 amateur radio, without TLS and without encrypted bundles."
+            ));
+        }
         if !self.uses_tls() {
             return;
         }
@@ -285,6 +291,21 @@ impl Config {
         }
         let words = if anonymous_callers { "are accepted if nothing must be proven" } else { "are refused" };
         line(format!("Incoming connections without a certificate {words} (`tls.policy.anonymous-callers`)."));
+    }
+
+    /// Names of TCP links to the same host of which only the first one is amateur radio.
+    fn links_to_one_host(&self) -> Vec<(&str, &str)> {
+        let host = |link: &LinkSettings| {
+            let (host, _) = link.address.rsplit_once(':')?;
+            (link.medium() == Medium::Tcp && !host.is_empty()).then(|| host.to_ascii_lowercase())
+        };
+        let pairs = self.link.iter().flat_map(|one| self.link.iter().map(move |other| (one, other)));
+        pairs
+            .filter(|(one, other)| {
+                one.amateur && !other.amateur && host(one).is_some() && host(one) == host(other)
+            })
+            .map(|(one, other)| (&one.name[..], &other.name[..]))
+            .collect()
     }
 
     fn explain_certificate(&self, claims: &tls::certificate::Claims, line: &mut impl FnMut(String)) {

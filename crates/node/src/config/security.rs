@@ -1,9 +1,12 @@
-//! `[security]`: keys for the signatures of bundles, and which bundles are signed and verified (RFC 9172).
+//! `[security]`: keys for the signatures and the encryption of bundles, and which bundles are signed, verified and encrypted
+//! (RFC 9172).
 
-use super::Config;
 use super::contacts::dtn_ms;
+use super::{Config, LinkSettings};
 use crate::private_files;
-use longwire_proto::bp::agent::{CheckRule, Endpoints, KeyName, Security, SignRule, SignatureCheck};
+use longwire_proto::bp::agent::{
+    CheckRule, EncryptRule, EncryptedRule, Endpoints, KeyName, Security, SignRule, SignatureCheck,
+};
 use longwire_proto::bp::bpsec::{Algorithm, Fingerprint, Key};
 use longwire_proto::bp::{DtnTime, Eid};
 use longwire_proto::settings;
@@ -24,7 +27,7 @@ pub(crate) const PRIVATE_KEY: &str = "longwire-ed25519";
 const FILE_BYTES_MAX: u64 = 4096;
 
 settings! {
-    /// Signatures of bundles. Without keys and rules, bundles are neither signed nor verified.
+    /// Signatures and encryption of bundles. Without keys and rules, bundles are neither signed, verified nor encrypted.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct SecuritySettings {
@@ -34,24 +37,27 @@ settings! {
         /// Accepts and notes the public key of a node of which none is known; later only that one is accepted of it. Default:
         /// true.
         pub first_use: bool = true,
-        /// Shared keys. RFC 9173 3.
+        /// Shared keys. RFC 9173 3, 4.
         pub key: Vec<KeySettings>,
-        /// Rules for bundles: the first one that matches decides, apart for signing and for verifying.
+        /// Rules for bundles: the first one that matches decides, apart for signing, verifying, encrypting and requiring
+        /// encryption.
         pub policy: Vec<PolicySettings>,
     }
 }
 
-/// Shared key: nodes that have it sign with it, and verify each other's signatures.
+/// Shared key: nodes that have it sign or encrypt with it, and verify or decrypt what the others send.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KeySettings {
     /// Name, for rules and in lists; it does not leave this node.
     pub name: String,
-    /// Node IDs of the nodes that sign with it. Default: this node.
+    /// Node IDs of the nodes that sign or encrypt with it. Default: this node.
     pub nodes: Vec<String>,
-    /// Algorithm: `hmac-sha256`, `hmac-sha384` or `hmac-sha512`. Default: hmac-sha256. RFC 9173 3.3.1.
-    pub algorithm: HmacAlgorithm,
-    /// File with the key: 16 to 128 bytes in hexadecimal digits, which only the user of the node can read.
+    /// Algorithm: for signatures `hmac-sha256`, `hmac-sha384` or `hmac-sha512`; for encryption `aes128-gcm`, `aes256-gcm`, or
+    /// `aes-key-wrap`, which encrypts a key for each bundle. Default: hmac-sha256. RFC 9173 3.3.1, 4.3.2, 4.3.3.
+    pub algorithm: SharedAlgorithm,
+    /// File with the key in hexadecimal digits, which only the user of the node can read: 16 to 128 bytes for signatures; 16
+    /// for `aes128-gcm`, 32 for `aes256-gcm`, and 16, 24 or 32 for `aes-key-wrap`.
     pub file: PathBuf,
     /// Beginning of its validity: date and time in TOML, with `Z` or an offset. Default: unlimited.
     pub valid_from: Option<Datetime>,
@@ -62,7 +68,7 @@ pub struct KeySettings {
 /// Algorithm of a shared key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HmacAlgorithm {
+pub enum SharedAlgorithm {
     /// HMAC 256/256 of RFC 9173.
     #[default]
     HmacSha256,
@@ -70,14 +76,40 @@ pub enum HmacAlgorithm {
     HmacSha384,
     /// HMAC 512/512.
     HmacSha512,
+    /// A128GCM.
+    Aes128Gcm,
+    /// A256GCM.
+    Aes256Gcm,
+    /// AES key wrap of a key for A256GCM.
+    AesKeyWrap,
 }
 
-impl HmacAlgorithm {
+impl SharedAlgorithm {
     const fn algorithm(self) -> Algorithm {
         match self {
-            HmacAlgorithm::HmacSha256 => Algorithm::Hmac256,
-            HmacAlgorithm::HmacSha384 => Algorithm::Hmac384,
-            HmacAlgorithm::HmacSha512 => Algorithm::Hmac512,
+            SharedAlgorithm::HmacSha256 => Algorithm::Hmac256,
+            SharedAlgorithm::HmacSha384 => Algorithm::Hmac384,
+            SharedAlgorithm::HmacSha512 => Algorithm::Hmac512,
+            SharedAlgorithm::Aes128Gcm => Algorithm::Aes128Gcm,
+            SharedAlgorithm::Aes256Gcm => Algorithm::Aes256Gcm,
+            SharedAlgorithm::AesKeyWrap => Algorithm::KeyWrap,
+        }
+    }
+
+    /// True if the key encrypts, false if it signs.
+    const fn encrypts(self) -> bool {
+        matches!(self, SharedAlgorithm::Aes128Gcm | SharedAlgorithm::Aes256Gcm | SharedAlgorithm::AesKeyWrap)
+    }
+
+    /// Lengths of keys.
+    const fn lengths(self) -> &'static str {
+        match self {
+            SharedAlgorithm::HmacSha256 | SharedAlgorithm::HmacSha384 | SharedAlgorithm::HmacSha512 => {
+                "16 to 128 bytes"
+            }
+            SharedAlgorithm::Aes128Gcm => "16 bytes",
+            SharedAlgorithm::Aes256Gcm => "32 bytes",
+            SharedAlgorithm::AesKeyWrap => "16, 24 or 32 bytes",
         }
     }
 }
@@ -90,9 +122,11 @@ pub struct PolicySettings {
     pub source: String,
     /// Destination of the bundles; a trailing `*` matches anything. Default: any.
     pub destination: String,
-    /// `sign` or `do-not-sign`, for bundles of this node; `require`, `verify` or `ignore`, for received ones. No default.
+    /// `sign` or `do-not-sign`, and `encrypt` or `do-not-encrypt`, for bundles of this node; `require`, `verify` or `ignore`
+    /// signatures, and `require-encryption` or `accept-plaintext`, for received ones. No default.
     pub action: Option<PolicyAction>,
-    /// `sign` only: name of the shared key, or `private`. Default: the private key, otherwise the newest shared one.
+    /// `sign` and `encrypt` only: name of the shared key, or `private`. Default: for signatures the private key, otherwise the
+    /// newest shared one.
     pub key: Option<String>,
     /// `require` and `verify` only: nodes that may sign beside the source of the bundle; a trailing `*` matches anything.
     /// Default: none.
@@ -131,6 +165,14 @@ pub enum PolicyAction {
     Verify,
     /// Verifies nothing.
     Ignore,
+    /// Encrypts bundles of this node; without a valid key they are not sent.
+    Encrypt,
+    /// Leaves bundles of this node in plaintext.
+    DoNotEncrypt,
+    /// Deletes bundles for this node whose payload is not encrypted.
+    RequireEncryption,
+    /// Accepts bundles for this node whether they are encrypted or not.
+    AcceptPlaintext,
 }
 
 /// Treatment of a bundle whose signature is wrong.
@@ -148,7 +190,7 @@ pub enum OnFailure {
 const PRIVATE: &str = "private";
 
 impl SecuritySettings {
-    /// Returns true if bundles are signed or verified.
+    /// Returns true if bundles are signed, verified or encrypted.
     pub(crate) fn is_on(&self) -> bool {
         self.private_key.is_some() || !self.key.is_empty() || !self.policy.is_empty()
     }
@@ -167,8 +209,17 @@ impl SecuritySettings {
 impl Config {
     /// Path of the file with the public keys that were noted.
     pub fn known_keys(&self) -> PathBuf {
+        self.beside_store(".known-keys")
+    }
+
+    /// Path of the file with the names of the TNCs whose transmissions are inhibited.
+    pub fn inhibited(&self) -> PathBuf {
+        self.beside_store(".inhibited")
+    }
+
+    fn beside_store(&self, ending: &str) -> PathBuf {
         let mut name = self.storage.path.file_name().unwrap_or_default().to_owned();
-        name.push(".known-keys");
+        name.push(ending);
         self.storage.path.with_file_name(name)
     }
 
@@ -201,13 +252,25 @@ impl Config {
                 return Err(Error::new(format!("[[security.key]] `{}` ends before it begins", key.name))
                     .hint("`valid-from` must be before `valid-until`"));
             }
+            let is_other = |other: &&KeySettings| other.file == key.file && other.algorithm != key.algorithm;
+            if let Some(other) = settings.key[..at].iter().find(is_other) {
+                return Err(Error::new(format!(
+                    "[[security.key]] `{}` and `{}` have one file, and different algorithms",
+                    other.name, key.name
+                ))
+                .hint("create a file for each with `longwire key new --shared FILE`; RFC 9173 6.2"));
+            }
             self.nodes_of(key)?;
         }
         for node in self.key_nodes()? {
             let of_node = |key: &&KeySettings| self.nodes_of(key).is_ok_and(|nodes| nodes.contains(&node));
-            if settings.key.iter().filter(of_node).count() > KEYS_OF_NODE_MAX {
+            let count = |encrypts| {
+                let keys = settings.key.iter().filter(of_node);
+                keys.filter(|key| key.algorithm.encrypts() == encrypts).count()
+            };
+            if count(true).max(count(false)) > KEYS_OF_NODE_MAX {
                 return Err(Error::new(format!(
-                    "[[security.key]]: {node} has more than {KEYS_OF_NODE_MAX} keys"
+                    "[[security.key]]: {node} has more than {KEYS_OF_NODE_MAX} keys for one purpose"
                 ))
                 .hint("remove those that are no longer valid"));
             }
@@ -219,11 +282,11 @@ impl Config {
         let place = format!("[[security.policy]] number {}", at + 1);
         let Some(action) = rule.action else {
             return Err(Error::new(format!("{place} has no `action`"))
-                .hint("set it to `sign`, `do-not-sign`, `require`, `verify` or `ignore`"));
+                .hint("set it to `sign`, `do-not-sign`, `require`, `verify`, `ignore`, `encrypt`, `do-not-encrypt`, `require-encryption` or `accept-plaintext`"));
         };
         let verifies = matches!(action, PolicyAction::Require | PolicyAction::Verify);
         let strange = [
-            ("key", rule.key.is_some() && action != PolicyAction::Sign),
+            ("key", rule.key.is_some() && !matches!(action, PolicyAction::Sign | PolicyAction::Encrypt)),
             ("signers", !rule.signers.is_empty() && !verifies),
             ("on-the-way", rule.on_the_way && !verifies),
             ("on-failure", rule.on_failure != OnFailure::Delete && action != PolicyAction::Verify),
@@ -233,17 +296,22 @@ impl Config {
                 Error::new(format!("{place}: `{key}` does not apply to this action")).hint("remove it")
             );
         }
-        if action == PolicyAction::Sign {
-            self.check_signing_key(&place, rule.key.as_deref())?;
+        match action {
+            PolicyAction::Sign => self.check_own_key(&place, rule.key.as_deref(), false),
+            PolicyAction::Encrypt => self.check_own_key(&place, rule.key.as_deref(), true),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// Checks that this node has the key of a rule.
-    fn check_signing_key(&self, place: &str, name: Option<&str>) -> Result<(), Error> {
+    /// Checks that this node has the key of a rule, for encryption or for signatures.
+    fn check_own_key(&self, place: &str, name: Option<&str>, encrypts: bool) -> Result<(), Error> {
         let node = self.node_id()?;
-        let own = |key: &&KeySettings| self.nodes_of(key).is_ok_and(|nodes| nodes.contains(&node));
-        let has_private = self.security.private_key.is_some();
+        let own = |key: &&KeySettings| {
+            key.algorithm.encrypts() == encrypts
+                && self.nodes_of(key).is_ok_and(|nodes| nodes.contains(&node))
+        };
+        let has_private = self.security.private_key.is_some() && !encrypts;
+        let purpose = if encrypts { "that encrypts" } else { "that signs" };
         let mut names: Vec<&str> =
             self.security.key.iter().filter(own).map(|key| key.name.as_str()).collect();
         names.extend(has_private.then_some(PRIVATE));
@@ -252,15 +320,20 @@ impl Config {
             Some(name) => {
                 let hint =
                     did_you_mean(name, names, "name a [[security.key]] whose `nodes` include this node");
-                Err(Error::new(format!("{place}: this node has no key `{name}`")).hint(hint))
+                Err(Error::new(format!("{place}: this node has no key `{name}` {purpose}")).hint(hint))
             }
-            None if names.is_empty() => Err(Error::new(format!("{place}: this node has no key"))
+            None if names.is_empty() && encrypts => {
+                Err(Error::new(format!("{place}: this node has no key {purpose}")).hint(
+                    "create one with `longwire key new --shared FILE`, and add a [[security.key]] with the algorithm `aes256-gcm`",
+                ))
+            }
+            None if names.is_empty() => Err(Error::new(format!("{place}: this node has no key {purpose}"))
                 .hint("create one with `longwire key new`, and set `security.private-key`")),
             None => Ok(()),
         }
     }
 
-    /// Nodes that sign with a key.
+    /// Nodes that sign or encrypt with a key.
     fn nodes_of(&self, key: &KeySettings) -> Result<Vec<Eid>, Error> {
         if key.nodes.is_empty() {
             return Ok(vec![self.node_id()?]);
@@ -308,14 +381,15 @@ impl Config {
             let bytes = from_hex(text.trim());
             let time = |at: &Option<Datetime>| at.as_ref().and_then(dtn_ms).map(DtnTime);
             for of in self.nodes_of(key)? {
-                has_own |= of == node;
+                has_own |= of == node && !key.algorithm.encrypts();
                 let made = bytes
                     .as_deref()
                     .and_then(|bytes| Key::new(of, &key.name, key.algorithm.algorithm(), bytes).ok());
                 let made = made.ok_or_else(|| {
-                    Error::new(format!("the key file {} has no shared key", key.file.display())).hint(
-                        "it must have 16 to 128 bytes in hexadecimal digits; create one with `longwire key new --shared FILE`",
-                    )
+                    Error::new(format!("the key file {} has no shared key", key.file.display())).hint(format!(
+                        "it must have {} in hexadecimal digits; `longwire key new --shared FILE` makes one of 32 bytes",
+                        key.algorithm.lengths()
+                    ))
                 })?;
                 security.keys.add(made.valid(time(&key.valid_from), time(&key.valid_until)));
             }
@@ -343,6 +417,30 @@ impl Config {
         Ok(own.map(|key| key.fingerprint()))
     }
 
+    /// Link on an amateur radio band without which a rule that encrypts has no way to its destinations: all links that lead
+    /// there are on such bands. `None` as well if that cannot be told, as of nodes that call or are learned.
+    fn amateur_link_of(&self, rule: &PolicySettings) -> Option<&str> {
+        if rule.action != Some(PolicyAction::Encrypt) {
+            return None;
+        }
+        let leads_to_peer = |link: &&LinkSettings| {
+            let peer = link.peer.as_ref().and_then(|peer| longwire_proto::bp::agent::parse_node(peer));
+            peer.is_some_and(|peer| overlap(&rule.destination, &format!("{peer}*")))
+        };
+        let mut vias: Vec<&str> = self.link.iter().filter(leads_to_peer).map(|link| &link.name[..]).collect();
+        let routes = self.route.iter().filter(|route| overlap(&rule.destination, &route.to));
+        vias.extend(routes.map(|route| &route.via[..]));
+        if vias.is_empty() && self.listen.is_empty() {
+            vias = self.link.iter().map(|link| &link.name[..]).collect();
+        }
+        let is_amateur = |via: &&str| {
+            let named = |link: &&LinkSettings| link.name == **via || link.peer.as_deref() == Some(*via);
+            let mut links = self.link.iter().filter(named).peekable();
+            links.peek().is_some() && links.all(|link| self.is_amateur(link))
+        };
+        vias.first().filter(|_| vias.iter().all(is_amateur)).copied()
+    }
+
     pub(super) fn explain_security(&self, line: &mut impl FnMut(String)) {
         let settings = &self.security;
         if !settings.is_on() {
@@ -360,8 +458,9 @@ impl Config {
             let nodes: Vec<String> = nodes.iter().map(Eid::to_string).collect();
             let time =
                 |word: &str, at: &Option<Datetime>| at.map_or(String::new(), |at| format!(" {word} {at}"));
+            let what = if key.algorithm.encrypts() { "encryption by" } else { "signatures of" };
             line(format!(
-                "Shared key `{}`: signatures of {}{}{}.",
+                "Shared key `{}`: {what} {}{}{}.",
                 key.name,
                 nodes.join(", "),
                 time("from", &key.valid_from),
@@ -374,6 +473,13 @@ impl Config {
         }
         for rule in &settings.policy {
             line(explain_rule(rule));
+            if let Some(link) = self.amateur_link_of(rule) {
+                line(format!(
+                    "WARNING: encrypted bundles to {} have no way but the link `{link}`, which is amateur radio, where encryption is not \
+                     allowed: they wait until they expire.",
+                    rule.destination
+                ));
+            }
         }
         line("Other signatures of bundles for this node are verified if the key is known; a wrong one deletes the bundle, and a \
               missing one is shown if a key of the source is known.".into());
@@ -384,6 +490,16 @@ impl Config {
             ),
             false => format!("Only public keys in {} are accepted.", self.known_keys().display()),
         });
+    }
+}
+
+/// True if some endpoint matches both patterns.
+fn overlap(one: &str, other: &str) -> bool {
+    match (one.strip_suffix('*'), other.strip_suffix('*')) {
+        (None, None) => one == other,
+        (Some(prefix), None) => other.starts_with(prefix),
+        (None, Some(prefix)) => one.starts_with(prefix),
+        (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
     }
 }
 
@@ -405,6 +521,14 @@ fn add_rule(security: &mut Security, rule: &PolicySettings) {
         Some(PolicyAction::Require) => security.check.push(CheckRule { endpoints, check: check(true) }),
         Some(PolicyAction::Verify) => security.check.push(CheckRule { endpoints, check: check(false) }),
         Some(PolicyAction::Ignore) => security.check.push(CheckRule { endpoints, check: None }),
+        Some(PolicyAction::Encrypt) => security.encrypt.push(EncryptRule { endpoints, key: Some(key) }),
+        Some(PolicyAction::DoNotEncrypt) => security.encrypt.push(EncryptRule { endpoints, key: None }),
+        Some(PolicyAction::RequireEncryption) => {
+            security.encrypted.push(EncryptedRule { endpoints, required: true });
+        }
+        Some(PolicyAction::AcceptPlaintext) => {
+            security.encrypted.push(EncryptedRule { endpoints, required: false });
+        }
     }
 }
 
@@ -435,6 +559,20 @@ fn explain_rule(rule: &PolicySettings) -> String {
             format!("Signatures of bundles {between} are verified {place}; {then}.")
         }
         Some(PolicyAction::Ignore) => format!("Signatures of bundles {between} are not verified."),
+        Some(PolicyAction::Encrypt) => {
+            let key = rule.key.as_ref().map_or(String::new(), |key| format!(" with the key `{key}`"));
+            format!(
+                "Bundles of this node {between} are encrypted{key}; without a valid key they are not sent, and never over links on \
+                 amateur radio bands."
+            )
+        }
+        Some(PolicyAction::DoNotEncrypt) => format!("Bundles of this node {between} are not encrypted."),
+        Some(PolicyAction::RequireEncryption) => {
+            format!("Bundles for this node {between} are refused unless their payload is encrypted.")
+        }
+        Some(PolicyAction::AcceptPlaintext) => {
+            format!("Bundles for this node {between} may be in plaintext.")
+        }
     }
 }
 

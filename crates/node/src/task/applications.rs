@@ -535,6 +535,10 @@ fn code_and_words(failure: SendFailure) -> (&'static str, &'static str) {
         }
         SendFailure::Full => ("full", "the store or its disk is full"),
         SendFailure::Expired => ("expired", "the lifetime expired before delivery"),
+        SendFailure::ExpiredEncrypted => (
+            "expired",
+            "the lifetime expired: the bundle is encrypted, and its links are on amateur radio bands, where that is not allowed",
+        ),
         SendFailure::Cancelled => ("cancelled", "cancelled"),
         SendFailure::Limit => ("limit", "the bundle exceeds a limit of this node"),
         SendFailure::Storage => ("storage", "the store failed"),
@@ -545,6 +549,10 @@ fn code_and_words(failure: SendFailure) -> (&'static str, &'static str) {
         SendFailure::NotSigned => {
             ("not_signed", "the bundle must be signed, and no key of this node is valid")
         }
+        SendFailure::NotEncrypted => (
+            "not_encrypted",
+            "the bundle must be encrypted, and no key of this node is valid, or it is of version 6 or without a source",
+        ),
         SendFailure::NoCustody => {
             let words =
                 "custody transfer needs a bundle of version 6 with a source and a singleton destination";

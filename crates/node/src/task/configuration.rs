@@ -44,7 +44,7 @@ impl Task {
                     Reply::Error { what, hint } => Err(Error { what, hint }),
                     _ => {
                         self.configuration.credentials = credentials.map(Arc::new);
-                        self.secure(security);
+                        self.apply_security(security);
                         Ok(differences)
                     }
                 }

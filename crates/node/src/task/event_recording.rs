@@ -95,6 +95,9 @@ impl Task {
             ManagementIndication::SignatureFailed { name, destination, signature, deleted } => {
                 self.record_signature(now, name, destination, signature, *deleted);
             }
+            ManagementIndication::DecryptionFailed { name, destination, encrypted_by, failure } => {
+                self.record_decryption(now, name, destination, encrypted_by.as_deref(), *failure);
+            }
             ManagementIndication::NewKey { node, fingerprint } => self.record_key(now, node, fingerprint),
             ManagementIndication::Refused { link, reason, breach, accept } => {
                 self.record_refused(now, *link, *reason, *breach, accept);
@@ -140,6 +143,9 @@ impl Task {
             BundleEvent::Deleted(reason) => {
                 let reason = reason_word(ReasonCode::from_number(reason));
                 Event::BundleDeleted { bundle, reason }
+            }
+            BundleEvent::ExpiredEncrypted => {
+                Event::BundleDeleted { bundle, reason: "lifetime_expired_kept_from_amateur_links".to_owned() }
             }
         };
         self.note(now, event);

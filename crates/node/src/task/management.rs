@@ -1,7 +1,7 @@
 //! Requests of operators.
 
 use super::{EngineParts as _, Task};
-use crate::config::{Config, LinkSettings, RouteSettings};
+use crate::config::{Config, LinkSettings, RouteSettings, StorageKind};
 use crate::surfaces::message::{Reply, Request};
 use crate::tower::radio::TncId;
 use crate::view;
@@ -98,6 +98,7 @@ impl Task {
             return Reply::error(format!("no such TNC: `{name}`"), Some(&hint));
         };
         self.engines.neighbours_mut().radios.inhibit(TncId(at), inhibited);
+        let is_kept = self.keep_inhibited(name, inhibited);
         let word = if inhibited { "inhibited" } else { "permitted" };
         let held = match self.engines.neighbours().radios.controller(TncId(at)).held() {
             held if inhibited && held > 0 => {
@@ -106,7 +107,49 @@ impl Task {
             _ => String::new(),
         };
         tracing::info!("TNC `{name}`: transmission is {word}{held}");
-        Reply::Done
+        match is_kept {
+            Ok(()) => Reply::Done,
+            Err(error) => Reply::error(
+                format!("transmission is {word}, but the next start will not know it: {error}"),
+                Some("free some space and repeat it; `inhibit` of the `[[tnc]]` holds at each start"),
+            ),
+        }
+    }
+
+    /// Notes in a file that the transmissions of a TNC are inhibited, or no longer. This is an order of the operator, who waits
+    /// for it. A node with a store in memory keeps nothing.
+    fn keep_inhibited(&mut self, name: &str, inhibited: bool) -> Result<(), String> {
+        let is_new = match inhibited {
+            true => self.inhibited.insert(name.to_owned()),
+            false => self.inhibited.remove(name),
+        };
+        if !is_new || self.configuration.config.storage.kind == StorageKind::Memory {
+            return Ok(());
+        }
+        let path = self.configuration.config.inhibited();
+        let written = crate::inhibited::write(&path, &self.inhibited);
+        if written.is_err() {
+            // The next attempt writes it.
+            match inhibited {
+                true => drop(self.inhibited.remove(name)),
+                false => drop(self.inhibited.insert(name.to_owned())),
+            }
+        }
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// Inhibits the transmissions again that were inhibited when the node stopped.
+    pub(super) fn inhibit_again(&mut self) {
+        for (at, tnc) in self.configuration.config.tnc.iter().enumerate() {
+            if self.inhibited.contains(&tnc.name) {
+                self.engines.neighbours_mut().radios.inhibit(TncId(at), true);
+                tracing::warn!(
+                    hint = "permit it with `longwire links permit`",
+                    "TNC `{}`: transmission is inhibited, as before the start",
+                    tnc.name
+                );
+            }
+        }
     }
 
     fn caller_named(&self, name: &str) -> Option<LinkId> {

@@ -67,8 +67,11 @@ use longwire_proto::service::{
 };
 use longwire_proto::time::{Duration, Instant};
 use longwire_towers::{AnyCarrier, MediaRequest, carriers};
+use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
+/// Maximum time for the identification of stations when the node stops.
+const IDENTIFIES_WITHIN: Duration = Duration::from_secs(5);
 /// Interval at which the wall clock is passed to the agent.
 const CLOCK_EVERY: Duration = Duration::from_secs(5);
 /// Maximum events handled before the engines are drained.
@@ -114,6 +117,8 @@ pub(crate) struct Task {
     pub(crate) recording: EventRecording,
     pub(crate) refusals: RefusalLog,
     pub(crate) signatures: SignatureLog,
+    /// Names of the TNCs whose transmissions an operator has inhibited.
+    pub(crate) inhibited: BTreeSet<String>,
     pub(crate) reports_not_believed: u64,
     pub(crate) status_waiters: StatusWaiters,
     pub(crate) turns: TurnMeter,
@@ -185,10 +190,10 @@ impl Task {
         }
     }
 
-    /// Closes sessions, waits up to 2 s for them, and lets the store finish.
+    /// Closes sessions, waits up to 2 s for them, lets stations identify themselves, and lets the store finish.
     async fn stop(mut self, now: Instant, at_once: bool) {
         self.tell_waiting_damage(now);
-        self.keep_new_keys(now + CLOCK_EVERY);
+        self.keep_last_keys();
         if at_once {
             return;
         }
@@ -198,18 +203,31 @@ impl Task {
             self.ask(now, ManagementRequest::CloseLink { link });
         }
         self.drain(now);
-        let limit = tokio::time::sleep(Duration::from_secs(2));
+        let are_closed = |task: &Task| {
+            task.connections.links().next().is_none() && task.engines.neighbours().radios.busy().is_empty()
+        };
+        if !self.run_until(Duration::from_secs(2), are_closed).await {
+            return;
+        }
+        // A station that has transmitted since its last identification identifies itself once more, if it may and can.
+        let now = self.clock.now();
+        self.engines.neighbours_mut().radios.identify_at_end();
+        self.drain(now);
+        self.run_until(IDENTIFIES_WITHIN, |task| !task.engines.neighbours().radios.must_identify()).await;
+    }
+
+    /// Runs until the condition holds, at most for this time. Returns false if the node must stop at once.
+    async fn run_until(&mut self, within: Duration, is_done: impl Fn(&Task) -> bool) -> bool {
+        let limit = tokio::time::sleep(within);
         tokio::pin!(limit);
-        while !(self.connections.links().next().is_none()
-            && self.engines.neighbours().radios.busy().is_empty())
-        {
+        while !is_done(self) {
             let wake = self.engines.poll_timeout().map_or(limit.deadline(), |at| self.clock.at(at));
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(TaskEvent::Stop { .. }) | None => return,
+                    Some(TaskEvent::Stop { .. }) | None => return false,
                     Some(event) => self.hear(self.clock.now(), event),
                 },
-                () = &mut limit => return,
+                () = &mut limit => return true,
                 () = tokio::time::sleep_until(wake) => {}
             }
             let now = self.clock.now();
@@ -219,10 +237,12 @@ impl Task {
             }
             self.drain(now);
         }
+        true
     }
 
     fn set_up(&mut self, now: Instant) {
         self.tell_time(now);
+        self.inhibit_again();
         for endpoint in self.configuration.config.endpoints.clone() {
             self.ask(now, AppRequest::Register { endpoint });
         }

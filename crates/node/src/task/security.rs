@@ -1,4 +1,4 @@
-//! Signatures that prove nothing, and the public keys that are known.
+//! Signatures that prove nothing, bundles that cannot be decrypted, and the public keys that are known.
 //!
 //! A stranger who sends one such bundle may send any number of them, so they are counted by node and reason, in at most
 //! [`ENTRIES_MAX`] entries; an event and a line of the log about each follow at most every [`BETWEEN_LINES`].
@@ -12,11 +12,14 @@ use crate::view::{self, Event};
 use longwire_proto::bp::Eid;
 use longwire_proto::bp::agent::{Security, parse_node};
 use longwire_proto::bp::bpsec::{Fingerprint, Key, PINS_MAX};
-use longwire_proto::service::{BundleName, Signature, SignatureFailure};
+use longwire_proto::service::{BundleName, DecryptionFailure, Signature, SignatureFailure};
 use longwire_proto::time::{Duration, Instant};
 use longwire_settings::error::Error;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 /// Maximum number of nodes and reasons.
 const ENTRIES_MAX: usize = 64;
@@ -29,22 +32,49 @@ const CONTESTED_SHOWN_MAX: usize = 64;
 /// Maximum number of keys in one answer.
 const KEYS_SHOWN_MAX: usize = PINS_MAX;
 
+/// Reason why bundle security fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SecurityFailure {
+    Signature(SignatureFailure),
+    Decryption(DecryptionFailure),
+}
+
+impl SecurityFailure {
+    fn name(self) -> &'static str {
+        match self {
+            SecurityFailure::Signature(failure) => failure.name(),
+            SecurityFailure::Decryption(failure) => failure.name(),
+        }
+    }
+}
+
+impl fmt::Display for SecurityFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SecurityFailure::Signature(failure) => failure.fmt(f),
+            SecurityFailure::Decryption(failure) => failure.fmt(f),
+        }
+    }
+}
+
+const CHANGED_KEY: SecurityFailure = SecurityFailure::Signature(SignatureFailure::ChangedKey);
+
 #[derive(Debug)]
 struct Entry {
     node: String,
-    failure: SignatureFailure,
+    failure: SecurityFailure,
     count: u64,
     deleted: u64,
     latest: BundleName,
     last: Instant,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 /// Signatures that prove nothing, and the file of the known keys.
 #[derive(Debug)]
 pub(crate) struct SignatureLog {
     entries: Vec<Entry>,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
     path: PathBuf,
     own: Option<Fingerprint>,
     trouble: Option<String>,
@@ -54,6 +84,8 @@ pub(crate) struct SignatureLog {
     /// The known keys differ from those in the file.
     is_changed: bool,
     written: Option<Instant>,
+    /// Thread that writes the file.
+    writing: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl SignatureLog {
@@ -61,7 +93,7 @@ impl SignatureLog {
     pub(crate) fn new(config: &Config, security: &Security, file: KnownKeysFile) -> Self {
         SignatureLog {
             entries: Vec::new(),
-            told: None,
+            logged_at: None,
             path: config.known_keys(),
             own: own_fingerprint(security),
             trouble: None,
@@ -69,15 +101,33 @@ impl SignatureLog {
             contested: BTreeSet::new(),
             is_changed: false,
             written: None,
+            writing: None,
         }
     }
 
-    /// Counts a bundle. Returns true if it is to be told.
+    /// Handles the end of a write to the file of the known keys, and waits for it on request.
+    fn end_writing(&mut self, waits: bool) {
+        if let Some(thread) = self.writing.take_if(|thread| waits || thread.is_finished()) {
+            let written = thread.join().unwrap_or_else(|_| Err(io::Error::other("an internal error")));
+            self.written_with(written);
+        }
+    }
+
+    fn written_with(&mut self, written: io::Result<()>) {
+        let trouble = written.err().map(|error| format!("cannot write {}: {error}", self.path.display()));
+        if let Some(trouble) = &trouble {
+            tracing::error!(target: "security", "{trouble}; the known keys are kept until the node stops");
+        }
+        self.is_changed |= trouble.is_some();
+        self.trouble = trouble;
+    }
+
+    /// Counts a bundle. Returns true if it is to be logged.
     fn add(
         &mut self,
         now: Instant,
         node: &str,
-        failure: SignatureFailure,
+        failure: SecurityFailure,
         bundle: &BundleName,
         is_deleted: bool,
     ) -> bool {
@@ -85,12 +135,20 @@ impl SignatureLog {
         let at = at.unwrap_or_else(|| {
             if self.entries.len() >= ENTRIES_MAX {
                 // The changed keys of a name stay longest: they are what an operator must know.
-                let rank = |entry: &Entry| (entry.failure == SignatureFailure::ChangedKey, entry.last);
+                let rank = |entry: &Entry| (entry.failure == CHANGED_KEY, entry.last);
                 let oldest = (0..self.entries.len()).min_by_key(|at| rank(&self.entries[*at]));
                 self.entries.remove(oldest.expect("there are many"));
             }
             let (node, latest) = (node.to_owned(), bundle.clone());
-            self.entries.push(Entry { node, failure, count: 0, deleted: 0, latest, last: now, told: None });
+            self.entries.push(Entry {
+                node,
+                failure,
+                count: 0,
+                deleted: 0,
+                latest,
+                last: now,
+                logged_at: None,
+            });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[at];
@@ -99,13 +157,14 @@ impl SignatureLog {
         entry.last = now;
         entry.latest = bundle.clone();
         let is_old =
-            |told: Option<Instant>| told.is_none_or(|told| now.saturating_since(told) >= BETWEEN_LINES);
-        let tells = is_old(entry.told) && (is_old(self.told) || self.entries.len() < ENTRIES_MAX / 4);
-        if tells {
-            self.entries[at].told = Some(now);
-            self.told = Some(now);
+            |logged_at: Option<Instant>| logged_at.is_none_or(|at| now.saturating_since(at) >= BETWEEN_LINES);
+        let logs =
+            is_old(entry.logged_at) && (is_old(self.logged_at) || self.entries.len() < ENTRIES_MAX / 4);
+        if logs {
+            self.entries[at].logged_at = Some(now);
+            self.logged_at = Some(now);
         }
-        tells
+        logs
     }
 }
 
@@ -161,7 +220,7 @@ impl Task {
             SignatureFailure::Missing if is_known() => drop(self.signatures.contested.insert(node.clone())),
             _ => {}
         }
-        if !self.signatures.add(now, &node, failure, name, is_deleted) {
+        if !self.signatures.add(now, &node, SecurityFailure::Signature(failure), name, is_deleted) {
             return;
         }
         let then = if is_deleted { "deleted" } else { "not deleted" };
@@ -192,6 +251,32 @@ impl Task {
         self.signatures.contested.insert(plain(&node.to_string()));
     }
 
+    /// Records that a bundle for this node was deleted, because it cannot be decrypted or is not encrypted.
+    pub(super) fn record_decryption(
+        &mut self,
+        now: Instant,
+        name: &BundleName,
+        destination: &str,
+        encrypted_by: Option<&str>,
+        failure: DecryptionFailure,
+    ) {
+        let source = parse_node(&name.source).map_or_else(|| name.source.clone(), |node| node.to_string());
+        let node = plain(encrypted_by.unwrap_or(&source));
+        if !self.signatures.add(now, &node, SecurityFailure::Decryption(failure), name, true) {
+            return;
+        }
+        let bundle = plain(&name.to_string());
+        tracing::warn!(target: "security", "bundle {bundle} of {node} deleted: {failure}");
+        let event = Event::DecryptionFailed {
+            id: bundle,
+            destination: plain(destination),
+            encrypted_by: encrypted_by.map(plain),
+            reason: failure.name().to_owned(),
+            why: failure.to_string(),
+        };
+        self.note(now, event);
+    }
+
     /// Records the first public key of a node.
     pub(super) fn record_key(&mut self, now: Instant, node: &str, fingerprint: &str) {
         tracing::info!(target: "security", "noted the key of {}: {fingerprint}", plain(node));
@@ -199,27 +284,38 @@ impl Task {
         self.note(now, Event::KeyNoted { node: plain(node), fingerprint: fingerprint.to_owned() });
     }
 
-    /// Writes the file of the known keys after they have changed, at most once in [`BETWEEN_WRITES`]: a stranger may make
-    /// any number of first keys.
+    /// Writes the file of the known keys after they have changed, in a thread of its own because a disk may take its time, and
+    /// at most once in [`BETWEEN_WRITES`]: a stranger may make any number of first keys.
     pub(super) fn keep_new_keys(&mut self, now: Instant) {
+        self.signatures.end_writing(false);
         let is_old = |written: Instant| now.saturating_since(written) >= BETWEEN_WRITES;
-        if self.signatures.is_changed && self.signatures.written.is_none_or(is_old) {
-            self.signatures.written = Some(now);
-            self.keep_keys();
+        let log = &mut self.signatures;
+        if !log.is_changed || log.writing.is_some() || !log.written.is_none_or(is_old) {
+            return;
+        }
+        (log.written, log.is_changed) = (Some(now), false);
+        let (path, keys) = (log.path.clone(), self.engines.upper.known_keys().clone());
+        let writes = std::thread::Builder::new().name("known keys".into());
+        match writes.spawn(move || known_keys::write(&path, &keys)) {
+            Ok(thread) => log.writing = Some(thread),
+            Err(error) => log.written_with(Err(error)),
         }
     }
 
-    /// Writes the file of the known keys. On failure they stay in memory, and the next change writes them.
-    fn keep_keys(&mut self) -> bool {
-        let path = &self.signatures.path;
-        let written = known_keys::write(path, self.engines.upper.known_keys());
-        let trouble = written.err().map(|error| format!("cannot write {}: {error}", path.display()));
-        if let Some(trouble) = &trouble {
-            tracing::error!(target: "security", "{trouble}; the known keys are kept until the node stops");
-        }
-        self.signatures.is_changed = trouble.is_some();
-        self.signatures.trouble = trouble;
+    /// Writes the file of the known keys now: an operator waits for it, or the node stops.
+    pub(super) fn keep_keys(&mut self) -> bool {
+        self.signatures.end_writing(true);
+        let written = known_keys::write(&self.signatures.path, self.engines.upper.known_keys());
+        self.signatures.written_with(written);
         self.signatures.trouble.is_none()
+    }
+
+    /// Writes the file of the known keys if it does not have all of them.
+    pub(super) fn keep_last_keys(&mut self) {
+        self.signatures.end_writing(true);
+        if self.signatures.is_changed {
+            self.keep_keys();
+        }
     }
 
     /// Reads keys and rules of a new configuration, and the known keys if they could not be read before. The keys are those
@@ -233,7 +329,7 @@ impl Task {
     }
 
     /// Applies keys and rules of a new configuration; known keys stay.
-    pub(super) fn secure(&mut self, (mut security, file): (Security, KnownKeysFile)) {
+    pub(super) fn apply_security(&mut self, (mut security, file): (Security, KnownKeysFile)) {
         self.signatures.file = file;
         for (node, fingerprint) in self.engines.upper.known_keys() {
             security.keys.pin(node, *fingerprint);
@@ -325,9 +421,7 @@ impl Task {
     fn keys_changed(&mut self, node: &Eid) -> Reply {
         let name = node.to_string();
         self.signatures.contested.remove(&plain(&name));
-        self.signatures
-            .entries
-            .retain(|entry| entry.node != name || entry.failure != SignatureFailure::ChangedKey);
+        self.signatures.entries.retain(|entry| entry.node != name || entry.failure != CHANGED_KEY);
         match self.keep_keys() {
             true => Reply::Done,
             false => Reply::error(

@@ -113,6 +113,20 @@ pub enum Event {
         /// True if the bundle was deleted, false if the rules let it pass.
         deleted: bool,
     },
+    /// A bundle for this node was deleted because it cannot be decrypted, or is not encrypted although a rule requires it; at
+    /// most one such event for a node and a reason in 10 s.
+    DecryptionFailed {
+        /// ID of the bundle.
+        id: String,
+        /// Destination.
+        destination: String,
+        /// Node that encrypted the bundle; null if that cannot be told.
+        encrypted_by: Option<String>,
+        /// Reason, as an identifier.
+        reason: String,
+        /// Reason, as text.
+        why: String,
+    },
     /// The public key of a node was used for the first time, and is now the only one that is accepted of it.
     KeyNoted {
         /// Node ID.

@@ -13,7 +13,7 @@ pub struct Signature {
     pub signer: Option<String>,
     /// Name of the shared key, or fingerprint of the public key; null if no key fits.
     pub key: Option<String>,
-    /// Reason why the signature proves nothing, as an identifier: `missing`, `wrong_key_or_altered`, `no_key`, `too_many_keys`, `expired_key`,
+    /// Reason why the signature proves nothing, as an identifier: `missing`, `version_6`, `wrong_key_or_altered`, `no_key`, `too_many_keys`, `expired_key`,
     /// `premature_key`, `no_clock`, `changed_key`, `other_signer`, `payload_alone`, `unsupported`, `invalid`; null if it is
     /// valid.
     pub failure: Option<String>,
@@ -51,13 +51,13 @@ pub struct Security {
     pub known_keys: u64,
     /// Nodes with a known key for which another key, or none, was used since the start of this node; at most 64.
     pub contested: Vec<String>,
-    /// Signatures that prove nothing, by node and reason, latest first; at most 64.
+    /// Signatures that prove nothing and bundles that cannot be decrypted, by node and reason, latest first; at most 64.
     pub failures: Vec<SignatureTrouble>,
     /// Error of the file with the known keys, as text; null if it is up to date.
     pub trouble: Option<String>,
 }
 
-/// Signatures of a node that prove nothing.
+/// Signatures of a node that prove nothing, or bundles of it that cannot be decrypted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SignatureTrouble {
     /// Node that signed, or the source of the bundle if that cannot be read.

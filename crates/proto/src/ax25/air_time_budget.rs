@@ -63,6 +63,11 @@ impl AirTimeLimits {
         self.air_time.affords(now, time) && self.duty_cycle.affords(now, time)
     }
 
+    /// Returns true if a frame of this duration is within the limits when no other one has been sent.
+    pub(super) fn ever_affords(&self, time: Duration) -> bool {
+        [&self.air_time, &self.duty_cycle].iter().all(|budget| budget.max.is_none_or(|max| time <= max))
+    }
+
     pub(super) fn left(&mut self, now: Instant) -> Duration {
         self.air_time.left(now).min(self.duty_cycle.left(now))
     }
@@ -162,11 +167,9 @@ impl AirTimeBudget {
         self.max.map_or(Duration::MAX, |max| max.saturating_sub(self.sum))
     }
 
-    /// Returns true if a frame of this duration must wait. The wait lasts until [`AirTimeBudget::pass`] ends it.
+    /// Returns true if a frame of this duration must wait now. A shorter one that is more urgent need not wait as long.
     pub(super) fn waits(&mut self, now: Instant, time: Duration) -> bool {
-        if self.until.is_some() {
-            return true;
-        }
+        let was_waiting = self.until.take().is_some();
         if self.affords(now, time) {
             return false;
         }
@@ -177,7 +180,7 @@ impl AirTimeBudget {
             left + time <= max || left.is_zero()
         });
         self.until = enough.map(|(until, _)| *until);
-        self.waits += 1;
+        self.waits += u64::from(!was_waiting);
         true
     }
 

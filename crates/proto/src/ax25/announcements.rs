@@ -9,6 +9,7 @@
 //! transmitted since the last one; a beacon, which names the station itself, does not count.
 
 use super::address::{Address, Callsign, CommandResponse};
+use super::config::RadioParameters;
 use super::frame::{Control, Frame, Modulo, Unnumbered, pid};
 use crate::joint::earlier;
 use crate::time::{Duration, Instant};
@@ -116,6 +117,14 @@ impl Announcements {
         /// Length of addresses, control and protocol identifier.
         const HEADER_BYTES: u64 = 16;
         self.identification.as_ref().map(|own| HEADER_BYTES + own.text.len() as u64)
+    }
+
+    /// Returns the air time that is kept for the identification, with its key-up; zero if the next frame is one.
+    pub(super) fn kept_air_time(&self, radio: &RadioParameters) -> Duration {
+        match (self.due(), self.identification_bytes()) {
+            (Some(Kind::Identification), _) | (_, None) => Duration::ZERO,
+            (_, Some(bytes)) => radio.keying() + radio.air_time(1, bytes),
+        }
     }
 
     /// Returns the frame of this kind, which is sent now.

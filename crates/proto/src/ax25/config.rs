@@ -307,4 +307,6 @@ pub struct Drops {
     pub overflow: u64,
     /// Requests for links that are closed, and datagrams to senders that are forgotten.
     pub late_requests: u64,
+    /// Frames to repeat that take more time than a limit of the station's own allows.
+    pub too_long_to_repeat: u64,
 }

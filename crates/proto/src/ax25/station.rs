@@ -189,6 +189,17 @@ impl Station {
         self.spent = Duration::ZERO;
     }
 
+    /// Makes the station identify itself if it has transmitted since its last identification: its owner stops.
+    pub fn end_communication(&mut self) {
+        self.announcements.communication_over();
+    }
+
+    /// Returns true while an identification is due, or may be among the frames that its controller holds.
+    pub fn must_identify(&self, frames_held: usize) -> bool {
+        let is_held = frames_held > 0 && self.config.identification.is_some();
+        is_held || self.announcements.due() == Some(Kind::Identification)
+    }
+
     /// Returns true while transmissions are inhibited.
     pub fn is_inhibited(&self) -> bool {
         self.config.inhibited
@@ -379,8 +390,12 @@ impl Station {
         let mut output = BytesMut::with_capacity(address.len_bytes() + behind.len());
         address.encode(&mut output);
         output.extend_from_slice(&behind);
-        let shares = Shares::repeated(output.len());
-        self.wait(output.freeze(), shares, REPEATED_MAX);
+        let (length, own) =
+            (output.len(), self.config.radio.keying() + self.announcements.kept_air_time(&self.config.radio));
+        match self.budget.ever_affords(own + self.config.radio.air_time(1, length as u64)) {
+            true => self.wait(output.freeze(), Shares::repeated(length), REPEATED_MAX),
+            false => self.drops.too_long_to_repeat += 1,
+        }
     }
 
     fn wait(&mut self, bytes: Bytes, shares: Shares, most: usize) {
@@ -529,19 +544,11 @@ impl Station {
 
     /// Returns true if the next frame must wait because of a limit. Every other frame leaves time for the identification.
     fn waits_for_air_time(&mut self, now: Instant) -> bool {
-        let (time, kept) = (self.next_time(), self.kept_air_time());
+        let (time, kept) = (self.next_time(), self.announcements.kept_air_time(&self.config.radio));
         if self.announcements.due() == Some(Kind::Identification) && self.budget.affords(now, time) {
             return false;
         }
         self.budget.waits(now, time + kept)
-    }
-
-    /// Returns the air time that is kept for the identification, with its key-up; zero if the next frame is one.
-    fn kept_air_time(&self) -> Duration {
-        match (self.announcements.due(), self.announcements.identification_bytes()) {
-            (Some(Kind::Identification), _) | (_, None) => Duration::ZERO,
-            (_, Some(bytes)) => self.config.radio.keying() + self.config.radio.air_time(1, bytes),
-        }
     }
 
     /// Returns the maximum time of the next frame, with the key-up that it begins.
@@ -611,7 +618,8 @@ impl Station {
         let room = self.room;
         let two = |bytes| radio.air_time(2, 2 * (bytes + HEADER_BYTES_MAX));
         let key = if spent.is_zero() { radio.keying() } else { Duration::ZERO };
-        let afford = self.budget.left(now).saturating_sub(key + self.kept_air_time());
+        let afford =
+            self.budget.left(now).saturating_sub(key + self.announcements.kept_air_time(&self.config.radio));
         let more = |bytes| room > 1 && spent + two(bytes) <= most && two(bytes) <= afford;
         let place = self.places.get_mut(&id)?;
         let out = place.link.next_frame(more)?;
@@ -768,7 +776,7 @@ impl Engine for Station {
         self.spent += time;
         self.budget.spend(now, key + time);
         let over = self.room == 0 || self.spent >= self.config.transmission_max;
-        let next = self.next_time() + self.kept_air_time();
+        let next = self.next_time() + self.announcements.kept_air_time(&self.config.radio);
         let last = over || !self.wants_air() || !self.budget.affords(now, next);
         if last {
             self.spent = Duration::ZERO;

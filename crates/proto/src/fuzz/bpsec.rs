@@ -2,8 +2,8 @@
 
 use super::{encoded, is_stable};
 use crate::bp::bpsec::{
-    self, Algorithm, EncryptRequest, Fault, Field, Key, KeyChoice, Keys, Operation, PAYLOAD_BLOCK,
-    PRIMARY_BLOCK, Scope, Secret, SecurityBlock, SignRequest, TagPlace, Verification,
+    self, Algorithm, Decryption, EncryptRequest, Fault, Field, Key, KeyChoice, Keys, Operation,
+    PAYLOAD_BLOCK, PRIMARY_BLOCK, Scope, Secret, SecurityBlock, SignRequest, TagPlace, Verification,
 };
 use crate::bp::generate::Generator;
 use crate::bp::{BlockFlags, Bundle, CrcType, DecodePolicy, DtnTime, Eid};
@@ -141,8 +141,15 @@ pub(super) fn check_secured_bundle(bytes: &Bytes) -> bool {
         assert!(bpsec::discard(&mut rest.head, number));
         let _ = bpsec::check(&rest.head);
     }
+    let mut streamed = Decryption::begin(&bundle.head, &keys).ok().and_then(|mut decryption| {
+        bundle.payload.chunks(7).for_each(|piece| decryption.update(piece));
+        decryption.finish().ok()
+    });
+    let in_pieces = streamed.as_mut().map(|decryptor| decryptor.decrypt(0, &bundle.payload));
     let mut plain = bundle;
     let Ok(decrypted) = bpsec::decrypt(&mut plain, &keys, CrcType::Crc16) else { return false };
+    let is_open = decrypted.iter().any(|one| one.target == PAYLOAD_BLOCK && one.outcome.is_ok());
+    assert_eq!(in_pieces, is_open.then(|| plain.payload.clone()), "a payload in pieces is as a whole one");
     let Ok(verified) = bpsec::verify(&plain, &keys) else { return false };
     let _ = bpsec::accept(&mut plain.head, &verified, CrcType::Crc32c);
     let again = Bundle::from_bytes(&plain.to_bytes(), &DecodePolicy::STORED);

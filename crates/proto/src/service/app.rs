@@ -299,6 +299,8 @@ pub enum SendFailure {
     Full,
     /// The lifetime ended first.
     Expired,
+    /// The lifetime expired while the bundle, which is encrypted, was kept from links on amateur radio bands.
+    ExpiredEncrypted,
     /// The application cancelled the send.
     Cancelled,
     /// The bundle exceeds a limit of the agent.
@@ -311,4 +313,6 @@ pub enum SendFailure {
     NoCustody,
     /// The bundle must be signed, and no key of this node is valid.
     NotSigned,
+    /// The bundle must be encrypted, and no key of this node is valid, or a bundle of its kind cannot be encrypted.
+    NotEncrypted,
 }

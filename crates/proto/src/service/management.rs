@@ -1,6 +1,6 @@
 //! Management of a bundle agent.
 
-use super::{Breach, BundleName, DownReason, LinkId, RefuseReason, Signature};
+use super::{Breach, BundleName, DecryptionFailure, DownReason, LinkId, RefuseReason, Signature};
 use crate::engine::Service;
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,17 @@ pub enum ManagementIndication {
         /// True if the bundle was deleted, false if the rules let it pass.
         deleted: bool,
     },
+    /// A bundle for this node was deleted because it cannot be decrypted, or is not encrypted.
+    DecryptionFailed {
+        /// Name of the bundle.
+        name: BundleName,
+        /// Destination endpoint.
+        destination: String,
+        /// Security source: the node that encrypted the bundle; `None` if it cannot be told.
+        encrypted_by: Option<String>,
+        /// Reason.
+        failure: DecryptionFailure,
+    },
     /// The public key of a node was seen for the first time, and is now the only one that is accepted of it.
     NewKey {
         /// Node that signs with it.
@@ -180,4 +191,7 @@ pub enum BundleEvent {
     Delivered,
     /// The bundle was deleted, for the reason with this code (RFC 9171 9.5).
     Deleted(u64),
+    /// The bundle was deleted because its lifetime expired while it was kept from links on amateur radio bands, as it is
+    /// encrypted.
+    ExpiredEncrypted,
 }

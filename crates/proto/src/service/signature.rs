@@ -18,6 +18,8 @@ pub struct Signature {
 pub enum SignatureFailure {
     /// The bundle has no signature of its payload.
     Missing,
+    /// The bundle is of version 6, which has no signatures: no one has taken it off.
+    Version6,
     /// The bundle was altered, or signed with another key.
     WrongKeyOrAltered,
     /// No key of the signer is known.
@@ -44,8 +46,9 @@ pub enum SignatureFailure {
 
 impl SignatureFailure {
     /// All reasons.
-    pub const ALL: [SignatureFailure; 12] = [
+    pub const ALL: [SignatureFailure; 13] = [
         SignatureFailure::Missing,
+        SignatureFailure::Version6,
         SignatureFailure::WrongKeyOrAltered,
         SignatureFailure::NoKey,
         SignatureFailure::TooManyKeys,
@@ -63,6 +66,7 @@ impl SignatureFailure {
     pub const fn name(self) -> &'static str {
         match self {
             SignatureFailure::Missing => "missing",
+            SignatureFailure::Version6 => "version_6",
             SignatureFailure::WrongKeyOrAltered => "wrong_key_or_altered",
             SignatureFailure::NoKey => "no_key",
             SignatureFailure::TooManyKeys => "too_many_keys",
@@ -82,6 +86,7 @@ impl fmt::Display for SignatureFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SignatureFailure::Missing => "the bundle is not signed",
+            SignatureFailure::Version6 => "the bundle is of version 6, which has no signatures",
             SignatureFailure::WrongKeyOrAltered => "the bundle was altered, or signed with another key",
             SignatureFailure::NoKey => "no key of the signer is known",
             SignatureFailure::TooManyKeys => "there are too many known keys for another one",

@@ -88,6 +88,23 @@ impl Radios {
         self.wake(TncId(at));
     }
 
+    /// Makes stations that have transmitted since their last identification identify themselves.
+    pub(crate) fn identify_at_end(&mut self) {
+        for at in 0..self.radios.len() {
+            self.radios[at].station_mut().end_communication();
+            self.wake(TncId(at));
+        }
+    }
+
+    /// Returns true while a station must identify itself, or its controller has frames that it may transmit.
+    pub(crate) fn must_identify(&self) -> bool {
+        self.radios.iter().any(|radio| {
+            let (station, controller) = (radio.station(), radio.controller());
+            let may = controller.line().is_open() && !station.is_inhibited();
+            may && station.must_identify(controller.held())
+        })
+    }
+
     /// Returns the controller of a TNC.
     pub(crate) fn controller(&self, TncId(at): TncId) -> &TncEngine {
         self.radios[at].controller()

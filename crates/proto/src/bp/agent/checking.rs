@@ -1,4 +1,5 @@
-//! Verification of signatures: payloads are read from the storage in pieces, once they are complete.
+//! Verification of signatures: payloads are read from the storage in pieces, once they are complete. Those that are encrypted
+//! are read twice, the first time for their decryption.
 //!
 //! ```text
 //!   for this node, complete  --\                  /--> valid, or not required: delivered, forwarded
@@ -8,19 +9,24 @@
 //!
 //! Nothing of a verification is stored: after a restart it is made again. [`RUNNING_MAX`] payloads are read at a time.
 
-use crate::bp::bpsec::{self, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification};
+use crate::bp::bpsec::{
+    self, Decryptor, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification,
+};
 use crate::bp::v6::CustodyReason;
-use crate::bp::{self, DtnTime, Eid, ReasonCode};
-use crate::service::{ManagementIndication, RecordId, Signature, SignatureFailure, StorageFailure};
+use crate::bp::{self, BlockType, DtnTime, Eid, ReasonCode};
+use crate::service::{
+    DecryptionFailure, ManagementIndication, RecordId, Signature, SignatureFailure, StorageFailure,
+};
 use crate::time::Instant;
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::DeadlineKind;
-use super::delivery::LocalKey;
+use super::decrypting::{Decrypting, open_signatures};
+use super::delivery::{AduKey, LocalKey, PayloadProperties};
 use super::head::{AnyHead, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::Extent;
@@ -30,6 +36,13 @@ use super::store::ReadPurpose;
 
 /// Maximum number of payloads that are read at a time.
 const RUNNING_MAX: usize = 8;
+/// Number of bundles that wait for their verification above which others are not received: a neighbour sends them again
+/// later. Bundles that were found at a start wait in any number.
+const WAITING_MAX: usize = 1000;
+/// Maximum number of copies of a payload for this node that are held while one is verified.
+const COPIES_MAX: usize = 4;
+/// Memory for the outcome for a bundle that is being forwarded, beside its strings, bytes.
+const PASSED_BYTES: usize = 128;
 /// Maximum number of keys of a signer that are tried.
 pub(super) const KEYS_TRIED_MAX: usize = 8;
 
@@ -54,7 +67,14 @@ struct Trial {
 #[derive(Debug)]
 struct Running {
     target: CheckTarget,
-    check: Arc<SignatureCheck>,
+    /// Demands on the signature; `None` if it is not verified.
+    check: Option<Arc<SignatureCheck>>,
+    /// The payload must be encrypted.
+    must_be_encrypted: bool,
+    /// Decryption, until all of the payload has been read.
+    decrypting: Option<Decrypting>,
+    /// Means to decrypt the payload, after that.
+    decryptor: Option<Box<Decryptor>>,
     extents: Vec<Extent>,
     /// Bytes read from the beginning of the payload.
     at: u64,
@@ -70,11 +90,13 @@ pub(super) struct Checks {
     running: BTreeMap<u64, Running>,
     next: u64,
     /// Targets of which a read failed for the moment.
-    resting: Vec<CheckTarget>,
+    failed_reads: Vec<CheckTarget>,
     /// Payloads that lost a part during their verification: other parts may make them whole.
     incomplete: Vec<LocalKey>,
     /// Bundles that were verified and are being forwarded.
     passed: BTreeMap<RecordId, Signature>,
+    /// Bundles of which another copy was forwarded without a valid signature: they follow only with one.
+    repeated: BTreeSet<RecordId>,
 }
 
 impl Checks {
@@ -86,6 +108,7 @@ impl Checks {
     /// Forgets a bundle that is removed.
     pub(super) fn forget(&mut self, record: RecordId) {
         self.passed.remove(&record);
+        self.repeated.remove(&record);
         self.stop(&CheckTarget::Passing(record));
     }
 
@@ -103,27 +126,27 @@ impl Checks {
 impl Agent {
     /// Adds a bundle to those whose signature is verified.
     pub(super) fn check_signature(&mut self, target: CheckTarget) {
-        self.guard.checks.waiting.push_back(target);
+        self.security.checks.waiting.push_back(target);
     }
 
     /// Verifies the targets again of which a read failed.
     pub(super) fn retry_checks(&mut self) {
-        let resting = core::mem::take(&mut self.guard.checks.resting);
-        self.guard.checks.waiting.extend(resting);
+        let targets = core::mem::take(&mut self.security.checks.failed_reads);
+        self.security.checks.waiting.extend(targets);
     }
 
     /// Begins verifications as long as there is place for them. Those that end do not begin others, so that nothing
     /// recurs.
-    pub(super) fn tend_checks(&mut self, now: Instant) {
-        while let Some(key) = self.guard.checks.incomplete.pop() {
+    pub(super) fn run_checks(&mut self, now: Instant) {
+        while let Some(key) = self.security.checks.incomplete.pop() {
             if self.deliveries.local(&key).is_some_and(|local| local.is_in_parts()) {
                 self.assembled(now, &key);
             }
         }
-        while self.guard.checks.running.len() < RUNNING_MAX
-            && let Some(target) = self.guard.checks.waiting.pop_front()
+        while self.security.checks.running.len() < RUNNING_MAX
+            && let Some(target) = self.security.checks.waiting.pop_front()
         {
-            let is_running = self.guard.checks.running.values().any(|running| running.target == target);
+            let is_running = self.security.checks.running.values().any(|running| running.target == target);
             if !is_running && self.awaits_check(&target) {
                 self.begin_check(now, target);
             }
@@ -155,14 +178,27 @@ impl Agent {
         };
         let held = &self.holdings[&first];
         let on_the_way = matches!(target, CheckTarget::Passing(_));
-        let Some(check) = self.guard.check_of(&held.head, on_the_way) else {
+        let check = self.security.check_of(&held.head, on_the_way);
+        let must_be_encrypted = !on_the_way && self.must_be_encrypted(held);
+        if check.is_none() && !must_be_encrypted && (on_the_way || !self.any_encrypted(&target)) {
             // The rules have changed.
-            return self.checked(now, target, None);
+            return self.checked(now, target, None, None);
+        }
+        let number = self.security.checks.next;
+        self.security.checks.next += 1;
+        let running = Running {
+            target,
+            check,
+            must_be_encrypted,
+            decrypting: None,
+            decryptor: None,
+            extents,
+            at: 0,
+            total,
+            signer: None,
+            trials: Vec::new(),
         };
-        let number = self.guard.checks.next;
-        self.guard.checks.next += 1;
-        let running = Running { target, check, extents, at: 0, total, signer: None, trials: Vec::new() };
-        self.guard.checks.running.insert(number, running);
+        self.security.checks.running.insert(number, running);
         if held.head_is_on_disk {
             let length = u32::try_from(held.head_bytes).unwrap_or(u32::MAX);
             self.store.read(first, HEADER_BYTES, length, ReadPurpose::CheckHead(number));
@@ -174,13 +210,13 @@ impl Agent {
 
     /// Handles the header read for a verification.
     pub(super) fn check_head_was_read(&mut self, now: Instant, number: u64, record: RecordId, data: &Bytes) {
-        if !self.guard.checks.running.contains_key(&number) {
+        if !self.security.checks.running.contains_key(&number) {
             return;
         }
         let Some(held) = self.holdings.get(&record) else { return };
         match decode_head(data, &self.startup.stored_policy()) {
             Ok((mut head, _)) if head.source() == held.head.source() => {
-                head.restore_signature(&held.head);
+                head.restore_security(&held.head);
                 self.check_head(now, number, head);
             }
             _ => self.storage_lost(now, record),
@@ -189,35 +225,118 @@ impl Agent {
 
     fn check_head(&mut self, now: Instant, number: u64, head: AnyHead) {
         let at = self.key_time(now);
-        let running = self.guard.checks.running.get(&number).expect("it was just begun");
-        let head = match head {
-            AnyHead::V7(mut head) => {
-                // Fragments of a payload were reassembled: the bundle is whole, as its source made it.
-                if matches!(running.target, CheckTarget::Local(_)) {
-                    head.primary.fragment = None;
-                    head.payload.length = running.total;
-                }
-                head
+        let running = self.security.checks.running.get(&number).expect("it was just begun");
+        let is_local = matches!(running.target, CheckTarget::Local(_));
+        let must_be_encrypted = running.must_be_encrypted;
+        let is_encrypted = is_local && head.has_encrypted_payload();
+        let mut head = match head {
+            AnyHead::V7(head) => Box::new(head),
+            AnyHead::V6(_) if is_encrypted => {
+                return self.end_decryption(now, number, None, DecryptionFailure::Unsupported);
             }
-            AnyHead::V6(_) => return self.end_check(now, number, Err(SignatureFailure::Missing)),
+            AnyHead::V6(_) if must_be_encrypted => {
+                return self.end_decryption(now, number, None, DecryptionFailure::NotEncrypted);
+            }
+            AnyHead::V6(_) => return self.end_check(now, number, Err(SignatureFailure::Version6)),
         };
-        match begin_trials(&head, self.guard.keys(), at) {
+        if is_local {
+            // Fragments of a payload were reassembled: the bundle is whole, as its source made it.
+            head.primary.fragment = None;
+            head.payload.length = running.total;
+        }
+        if is_encrypted {
+            let encrypted_by = Agent::encrypted_by(&head);
+            return match Decrypting::begin(head, self.security.keys(), at) {
+                Ok(decrypting) => {
+                    let running = self.security.checks.running.get_mut(&number).expect("it was just found");
+                    running.decrypting = Some(decrypting);
+                    self.check_next(now, number);
+                }
+                Err(failure) => self.end_decryption(now, number, encrypted_by, failure),
+            };
+        }
+        if must_be_encrypted {
+            return self.end_decryption(now, number, None, DecryptionFailure::NotEncrypted);
+        }
+        if is_local {
+            open_signatures(&mut head, self.security.keys(), at);
+        }
+        self.verify_signature(now, number, &head);
+    }
+
+    /// Begins the verification of the signature of a payload in plaintext.
+    fn verify_signature(&mut self, now: Instant, number: u64, head: &bp::Head) {
+        let running = self.security.checks.running.get(&number).expect("the caller has it");
+        if running.check.is_none() {
+            let Running { target, decryptor, .. } =
+                self.security.checks.running.remove(&number).expect("it was just found");
+            return self.checked(now, target, None, decryptor);
+        }
+        let begun = begin_trials(head, self.security.keys(), self.key_time(now));
+        let running = self.security.checks.running.get_mut(&number).expect("it was just found");
+        match begun {
             Ok((signer, trials)) => {
-                let running = self.guard.checks.running.get_mut(&number).expect("it was just found");
                 (running.signer, running.trials) = (Some(signer), trials);
                 self.check_next(now, number);
             }
             Err((signer, failure)) => {
-                let running = self.guard.checks.running.get_mut(&number).expect("it was just found");
                 running.signer = signer;
                 self.end_check(now, number, Err(failure));
             }
         }
     }
 
+    /// Decrypts the header of a bundle whose ciphertext has been read, and begins to verify its signature.
+    fn decrypted(&mut self, now: Instant, number: u64, decrypting: Decrypting) {
+        let encrypted_by = Agent::encrypted_by(&decrypting.head);
+        match decrypting.finish(self.security.keys(), self.key_time(now)) {
+            Ok((head, decryptor)) => {
+                self.counters.decrypted += 1;
+                let running = self.security.checks.running.get_mut(&number).expect("the caller has it");
+                (running.at, running.total) = (0, decryptor.bytes());
+                running.decryptor = Some(decryptor);
+                self.verify_signature(now, number, &head);
+            }
+            Err(failure) => self.end_decryption(now, number, encrypted_by, failure),
+        }
+    }
+
+    fn end_decryption(
+        &mut self,
+        now: Instant,
+        number: u64,
+        encrypted_by: Option<String>,
+        failure: DecryptionFailure,
+    ) {
+        let Running { target, extents, .. } =
+            self.security.checks.running.remove(&number).expect("it is running");
+        self.reject_encrypted(now, &target, &extents, encrypted_by, failure);
+    }
+
+    /// True if a part of a payload for this node is encrypted.
+    fn any_encrypted(&self, target: &CheckTarget) -> bool {
+        let CheckTarget::Local(key) = target else { return false };
+        let records = self.deliveries.local(key).into_iter().flat_map(|local| local.assembly.records());
+        records.into_iter().any(|record| self.holdings.get(&record).is_some_and(|held| held.encrypted))
+    }
+
+    /// True if a bundle for this node is deleted unless its payload is encrypted. This node trusts itself.
+    fn must_be_encrypted(&self, held: &HeldBundle) -> bool {
+        !held.own && self.security.must_be_encrypted(&held.head)
+    }
+
+    /// True if a complete payload for this node is verified or decrypted before it is delivered.
+    pub(super) fn must_check(&self, key: &LocalKey) -> bool {
+        let Some(local) = self.deliveries.local(key) else { return false };
+        let held = &self.holdings[&local.first_record()];
+        self.security.check_of(&held.head, false).is_some()
+            || self.must_be_encrypted(held)
+            || self.any_encrypted(&CheckTarget::Local(key.clone()))
+    }
+
     /// Requests the next piece of a payload, or ends the verification after the last one.
     fn check_next(&mut self, now: Instant, number: u64) {
-        let running = &self.guard.checks.running[&number];
+        let running = &self.security.checks.running[&number];
         if running.at < running.total {
             let index = running.extents.partition_point(|extent| extent.end <= running.at);
             let extent = running.extents[index];
@@ -226,7 +345,10 @@ impl Agent {
             self.store.read(extent.record, at, length, ReadPurpose::Check(number));
             return;
         }
-        let running = self.guard.checks.running.get_mut(&number).expect("it was just found");
+        let running = self.security.checks.running.get_mut(&number).expect("it was just found");
+        if let Some(decrypting) = running.decrypting.take() {
+            return self.decrypted(now, number, decrypting);
+        }
         let mut failure = SignatureFailure::NoKey;
         let mut found = None;
         for Trial { key, invalid, verification } in core::mem::take(&mut running.trials) {
@@ -256,13 +378,21 @@ impl Agent {
 
     /// Handles a piece of a payload.
     pub(super) fn check_data(&mut self, now: Instant, number: u64, record: RecordId, data: &Bytes) {
-        let Some(running) = self.guard.checks.running.get_mut(&number) else { return };
+        let Some(running) = self.security.checks.running.get_mut(&number) else { return };
         if data.is_empty() {
             // The storage has less than it reported as durable.
             return self.storage_lost(now, record);
         }
+        let at = running.at;
         running.at += data.len() as u64;
-        running.trials.iter_mut().for_each(|trial| trial.verification.update(data));
+        match (&mut running.decrypting, &mut running.decryptor) {
+            (Some(decrypting), _) => decrypting.update(data),
+            (None, Some(decryptor)) => {
+                let data = decryptor.decrypt(at, data);
+                running.trials.iter_mut().for_each(|trial| trial.verification.update(&data));
+            }
+            (None, None) => running.trials.iter_mut().for_each(|trial| trial.verification.update(data)),
+        }
         self.check_next(now, number);
     }
 
@@ -274,9 +404,9 @@ impl Agent {
         record: RecordId,
         failure: StorageFailure,
     ) {
-        let Some(running) = self.guard.checks.running.remove(&number) else { return };
+        let Some(running) = self.security.checks.running.remove(&number) else { return };
         if failure == StorageFailure::Device {
-            self.guard.checks.resting.push(running.target);
+            self.security.checks.failed_reads.push(running.target);
             self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryChecks);
         } else {
             // The rest of the target is verified when it is complete again.
@@ -291,8 +421,9 @@ impl Agent {
         number: u64,
         found: Result<(Option<String>, Verdict), SignatureFailure>,
     ) {
-        let Running { target, check, signer, extents, .. } =
-            self.guard.checks.running.remove(&number).expect("it is running");
+        let Running { target, check, signer, extents, decryptor, .. } =
+            self.security.checks.running.remove(&number).expect("it is running");
+        let Some(check) = check else { return self.checked(now, target, None, decryptor) };
         let mut signature = Signature { signer: signer.as_ref().map(Eid::to_string), ..Signature::default() };
         match found {
             Ok((key, verdict)) => {
@@ -311,22 +442,26 @@ impl Agent {
         let judged = check.judge(&signature);
         // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required. This node
         // itself leaves bundles unsigned by its rules, and version 6 has no signatures.
-        let is_known = self.held_of(&target).is_some_and(|held| {
-            matches!(held.head, AnyHead::V7(_)) && !held.own && self.guard.keys().know(held.head.source())
-        });
-        let is_usual = signature.failure == Some(SignatureFailure::Missing) && !check.required && !is_known;
+        let is_known = self
+            .held_of(&target)
+            .is_some_and(|held| !held.own && self.security.keys().know(held.head.source()));
+        let is_usual = match signature.failure {
+            Some(SignatureFailure::Missing) => !check.required && !is_known,
+            Some(SignatureFailure::Version6) => !check.required,
+            _ => false,
+        };
         if !is_usual {
             self.count(&signature);
             self.tell_failure(&target, &signature, judged.is_err());
         }
         match judged {
-            Ok(()) => self.checked(now, target, Some(signature).filter(|_| !is_usual)),
+            Ok(()) => self.checked(now, target, Some(signature).filter(|_| !is_usual), decryptor),
             Err(reason) => self.reject(now, &target, &extents, reason),
         }
     }
 
     /// Header of a target.
-    fn head_of(&self, target: &CheckTarget) -> Option<&AnyHead> {
+    pub(super) fn head_of(&self, target: &CheckTarget) -> Option<&AnyHead> {
         self.held_of(target).map(|held| &held.head)
     }
 
@@ -341,11 +476,11 @@ impl Agent {
 
     /// Notes the public key of a signer at its first use. Fails if another one was noted meanwhile.
     fn pin(&mut self, signer: &Eid, fingerprint: bpsec::Fingerprint) -> Option<SignatureFailure> {
-        match self.guard.keys().pins().get(signer) {
+        match self.security.keys().pins().get(signer) {
             Some(known) if *known == fingerprint => return None,
             Some(_) => return Some(SignatureFailure::ChangedKey),
             None if self
-                .guard
+                .security
                 .keys()
                 .iter()
                 .any(|key| key.source() == signer && key.public_key().is_some()) =>
@@ -354,7 +489,7 @@ impl Agent {
             }
             None => {}
         }
-        if !self.guard.keys_mut().pin(signer, fingerprint) {
+        if !self.security.keys_mut().pin(signer, fingerprint) {
             return Some(SignatureFailure::NoKey);
         }
         self.counters.keys_noted += 1;
@@ -369,6 +504,7 @@ impl Agent {
             None => &mut counters.signatures_valid,
             Some(SignatureFailure::TooManyKeys) => &mut counters.signatures_beyond_known_keys,
             Some(SignatureFailure::Missing) => &mut counters.signatures_missing,
+            Some(SignatureFailure::Version6) => &mut counters.signatures_of_version_6,
             Some(SignatureFailure::WrongKeyOrAltered) => &mut counters.signatures_wrong,
             Some(SignatureFailure::NoKey) => &mut counters.signatures_without_key,
             Some(SignatureFailure::ExpiredKey) => &mut counters.signatures_of_expired_keys,
@@ -383,17 +519,43 @@ impl Agent {
         *counter += 1;
     }
 
-    /// True if a rule deletes an arriving bundle of version 6, which has no signatures. Such a bundle is refused at its
-    /// header: once this node has accepted its custody, no other node may have it any more.
+    /// True if an arriving bundle would be verified or decrypted, and there is no place for it now.
+    pub(super) fn has_no_place_to_check(&self, head: &AnyHead) -> bool {
+        let is_local = self.is_local(head.destination());
+        let is_checked = self.security.check_of(head, !is_local).is_some() || is_local && head.is_encrypted();
+        let is_full = self.security.checks.waiting.len() >= WAITING_MAX;
+        let has_copies = || {
+            let key = LocalKey::of(head, AduKey::of(head, RecordId(0)));
+            let local = self.deliveries.local(&key);
+            head.fragment().is_none()
+                && local.is_some_and(|local| local.is_checked() && local.assembly.len() >= COPIES_MAX)
+        };
+        is_checked && (is_full || is_local && has_copies())
+    }
+
+    /// True if a rule deletes an arriving bundle because it has no signature, which its header tells: version 6 has none, and
+    /// in version 7 all blocks are before the payload. Such a bundle is refused before its payload arrives. Fragments that
+    /// are not the first one need not have the signature, and those that are forwarded are not judged.
     pub(super) fn lacks_required_signature(&self, head: &AnyHead) -> bool {
         let on_the_way = !self.is_local(head.destination());
-        let is_judged = matches!(head, AnyHead::V6(_)) && !(on_the_way && head.fragment().is_some());
-        is_judged && self.guard.check_of(head, on_the_way).is_some_and(|check| check.required)
+        let is_judged = match head {
+            AnyHead::V6(_) => !(on_the_way && head.fragment().is_some()),
+            AnyHead::V7(head) => {
+                let is_told =
+                    head.primary.fragment.is_none_or(|fragment| !on_the_way && fragment.offset == 0);
+                is_told && head.blocks.iter().all(|block| block.block_type != BlockType::BlockIntegrity)
+            }
+        };
+        is_judged && self.security.check_of(head, on_the_way).is_some_and(|check| check.required)
     }
 
     /// Counts and reports an arriving bundle that is refused because it is not signed.
     pub(super) fn unsigned_refused(&mut self, now: Instant, neighbour: NeighbourNumber, head: &AnyHead) {
-        let signature = Signature { failure: Some(SignatureFailure::Missing), ..Signature::default() };
+        let failure = match head {
+            AnyHead::V7(_) => SignatureFailure::Missing,
+            AnyHead::V6(_) => SignatureFailure::Version6,
+        };
+        let signature = Signature { failure: Some(failure), ..Signature::default() };
         self.counters.deleted_signature += 1;
         self.count(&signature);
         self.indications.push(ManagementIndication::SignatureFailed {
@@ -424,6 +586,17 @@ impl Agent {
     /// they may be the genuine ones.
     fn reject(&mut self, now: Instant, target: &CheckTarget, extents: &[Extent], reason: ReasonCode) {
         self.counters.deleted_signature += 1;
+        self.remove_rejected(now, target, extents, reason);
+    }
+
+    /// Deletes the parts of a bundle that were verified or decrypted.
+    pub(super) fn remove_rejected(
+        &mut self,
+        now: Instant,
+        target: &CheckTarget,
+        extents: &[Extent],
+        reason: ReasonCode,
+    ) {
         let records = match target {
             // Only the header of the oldest part of an empty payload was verified.
             CheckTarget::Local(key) if extents.is_empty() => {
@@ -443,16 +616,55 @@ impl Agent {
     }
 
     /// Continues with a bundle that was verified, or need not be.
-    fn checked(&mut self, now: Instant, target: CheckTarget, signature: Option<Signature>) {
+    fn checked(
+        &mut self,
+        now: Instant,
+        target: CheckTarget,
+        signature: Option<Signature>,
+        decryptor: Option<Box<Decryptor>>,
+    ) {
         match target {
-            CheckTarget::Local(key) => self.complete(now, &key, signature),
-            CheckTarget::Passing(record) => {
-                self.guard.checks.passed.insert(record, signature.unwrap_or_default());
-                let held = self.holdings.get_mut(&record).expect("it was just verified");
-                held.state = BundleState::Sealing;
-                self.dispatch(now, record);
+            CheckTarget::Local(key) => self.complete(now, &key, signature, decryptor),
+            CheckTarget::Passing(record) => self.pass(now, record, signature.unwrap_or_default()),
+        }
+    }
+
+    /// Forwards a bundle that was verified. Of several copies that were verified at the same time, one is forwarded: the
+    /// first one with a valid signature, otherwise the first one that the rule lets pass.
+    fn pass(&mut self, now: Instant, record: RecordId, signature: Signature) {
+        let is_valid = signature.signer.is_some() && signature.failure.is_none();
+        let held = &self.holdings[&record];
+        let (adu, neighbour) = (held.adu(), held.neighbour);
+        let head = held.head.clone();
+        let is_repeated = self.security.checks.repeated.contains(&record);
+        if !is_valid && (is_repeated || self.is_here(&head, Some(record))) {
+            self.counters.refused_completed += 1;
+            self.redundant(now, neighbour, &head);
+            return self.drop_bundle(record);
+        }
+        // The strings count as memory of the bundle.
+        let bytes =
+            signature.signer.as_ref().map_or(0, String::len) + signature.key.as_ref().map_or(0, String::len);
+        let bytes = u32::try_from(PASSED_BYTES + bytes).unwrap_or(u32::MAX);
+        self.holdings.recount(&record, |held| held.extra_bytes = held.extra_bytes.saturating_add(bytes));
+        self.security.checks.passed.insert(record, signature);
+        let is_copy = |other: &RecordId| {
+            let held = &self.holdings[other];
+            *other != record
+                && held.state == BundleState::Checking
+                && PayloadProperties::of(&held.head) == PayloadProperties::of(&head)
+        };
+        let copies: Vec<RecordId> = self.holdings.records_of(&adu).filter(is_copy).collect();
+        for copy in copies {
+            if is_valid {
+                self.counters.refused_completed += 1;
+                self.drop_bundle(copy);
+            } else {
+                self.security.checks.repeated.insert(copy);
             }
         }
+        self.holdings.get_mut(&record).expect("it was just verified").state = BundleState::Sealing;
+        self.dispatch(now, record);
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Counters {
     pub refused_completed: u64,
     /// Refused: lack of space, or a limit.
     pub refused_no_resources: u64,
+    /// Refused for now: too many bundles wait for their verification, or copies of this one.
+    pub refused_beyond_checks: u64,
     /// Refused: above a limit, or a block forbids processing.
     pub refused_not_acceptable: u64,
     /// Refused: CRC mismatch or not a bundle; the peer is asked to resend it.
@@ -50,6 +52,8 @@ pub struct Counters {
     pub adapted: u64,
     /// Encrypted bundles that were kept from a link on an amateur radio band.
     pub kept_encrypted: u64,
+    /// Encrypted bundles that were kept from such a link and expired.
+    pub expired_kept_encrypted: u64,
     /// Dropped: the destination is `dtn:none`.
     pub dropped_null_destination: u64,
     /// Deleted: the lifetime expired.
@@ -76,6 +80,8 @@ pub struct Counters {
     pub signatures_valid: u64,
     /// Bundles without a signature where one is required, or the key of the source is known.
     pub signatures_missing: u64,
+    /// Bundles of version 6, which has no signatures, where one is required.
+    pub signatures_of_version_6: u64,
     /// Signatures that are wrong: the bundle was altered, or signed with another key.
     pub signatures_wrong: u64,
     /// Signatures of nodes of which no key is known.
@@ -102,6 +108,28 @@ pub struct Counters {
     pub keys_noted: u64,
     /// Deleted: the signature is not what the rules require.
     pub deleted_signature: u64,
+    /// Bundles of this node that were encrypted.
+    pub encrypted: u64,
+    /// Sends that failed because the bundle must be encrypted and cannot be.
+    pub sends_not_encrypted: u64,
+    /// Bundles for this node that were decrypted.
+    pub decrypted: u64,
+    /// Deleted: a bundle that is not encrypted, although a rule requires it.
+    pub deleted_not_encrypted: u64,
+    /// Deleted: an encrypted bundle that was altered, or encrypted with another key.
+    pub decryptions_wrong: u64,
+    /// Deleted: an encrypted bundle for which no key is known.
+    pub decryptions_without_key: u64,
+    /// Deleted: an encrypted bundle whose key is no longer valid.
+    pub decryptions_of_expired_keys: u64,
+    /// Deleted: an encrypted bundle whose key is not valid yet.
+    pub decryptions_of_premature_keys: u64,
+    /// Deleted: an encrypted bundle whose key is valid for a limited time, at a node without a clock.
+    pub decryptions_without_clock: u64,
+    /// Deleted: a bundle whose kind of encryption is unknown.
+    pub decryptions_unsupported: u64,
+    /// Deleted: an encrypted bundle whose security blocks break a rule.
+    pub decryptions_invalid: u64,
     /// Status reports sent.
     pub reports_sent: u64,
     /// Requested status reports that were not sent because of the rate limit or lack of space.

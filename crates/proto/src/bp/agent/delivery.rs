@@ -11,6 +11,7 @@
 //! durable before the bundle is removed, so that an accepted delivery is never repeated, whenever the node crashes. The
 //! tombstone is kept until no copy of the bundle can be alive.
 
+use crate::bp::bpsec::Decryptor;
 use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
 use crate::kit::remove_from;
 use crate::service::{
@@ -136,6 +137,8 @@ pub(super) struct LocalPayload {
     repeat_at: Option<Instant>,
     /// Outcome of the verification of the signature.
     signature: Option<Box<Signature>>,
+    /// Means to decrypt the payload, which is ciphertext in the storage; `None` if it is plaintext.
+    decryptor: Option<Box<Decryptor>>,
 }
 
 impl LocalPayload {
@@ -162,6 +165,11 @@ impl LocalPayload {
     /// Length of the complete payload, bytes.
     pub(super) fn total(&self) -> u64 {
         self.assembly.total()
+    }
+
+    /// Length of the complete payload in plaintext, bytes.
+    fn plaintext_bytes(&self) -> u64 {
+        self.decryptor.as_ref().map_or(self.total(), |decryptor| decryptor.bytes())
     }
 
     /// Outcome of the verification of the signature.
@@ -361,6 +369,7 @@ impl Agent {
                     reading: false,
                     repeat_at: None,
                     signature: None,
+                    decryptor: None,
                 })
             }
         };
@@ -384,27 +393,34 @@ impl Agent {
             return;
         }
         let extents = local.assembly.extents();
-        let oldest = local.first_record();
         local.extents = extents;
-        if self.guard.check_of(&self.holdings[&oldest].head, false).is_some() {
+        if self.must_check(key) {
+            let local = self.deliveries.local.get_mut(key).expect("the caller has it");
             local.progress = DeliveryProgress::Checking;
             self.check_signature(CheckTarget::Local(key.clone()));
         } else {
-            self.complete(now, key, None);
+            self.complete(now, key, None, None);
         }
     }
 
     /// Continues with a complete payload whose signature was verified, or need not be.
-    pub(super) fn complete(&mut self, now: Instant, key: &LocalKey, signature: Option<Signature>) {
+    pub(super) fn complete(
+        &mut self,
+        now: Instant,
+        key: &LocalKey,
+        signature: Option<Signature>,
+        decryptor: Option<Box<Decryptor>>,
+    ) {
         let extents = self.deliveries.local[key].extents.clone();
         self.drop_spare_parts(key, &extents);
         let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
         local.signature = signature.map(Box::new);
+        local.decryptor = decryptor;
         local.progress = DeliveryProgress::Whole;
         // The oldest record gives the delivery its ID, so that the ID is the same after a restart.
         let oldest = local.assembly.records().next().expect("a whole has parts");
         local.delivery = DeliveryId(oldest.0);
-        let (delivery, total) = (local.delivery, local.assembly.total());
+        let (delivery, total) = (local.delivery, local.plaintext_bytes());
         if local.admin.is_some() && total == 0 {
             // There is nothing to read, and an empty payload is not a valid record.
             self.administer(now, &Bytes::new(), key);
@@ -453,7 +469,7 @@ impl Agent {
             delivery,
             name: key.adu.source.bundle_name(key.adu.timestamp),
             destination: key.payload.endpoint.to_string(),
-            length: local.assembly.total(),
+            length: local.plaintext_bytes(),
             signature: local.signature.clone(),
         });
         self.repeat_later(now, &key);
@@ -488,7 +504,7 @@ impl Agent {
             return;
         };
         let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
-        let left = local.assembly.total().saturating_sub(offset).min(u64::from(length));
+        let left = local.plaintext_bytes().saturating_sub(offset).min(u64::from(length));
         if left == 0 || local.reads.len() >= most {
             self.counters.ignored += 1;
         } else {
@@ -529,7 +545,11 @@ impl Agent {
         if front.1 == 0 {
             local.reads.pop_front();
         }
-        let (delivery, total) = (local.delivery, local.assembly.total());
+        let data = match &mut local.decryptor {
+            Some(decryptor) => decryptor.decrypt(offset, &data),
+            None => data,
+        };
+        let (delivery, total) = (local.delivery, local.plaintext_bytes());
         match &mut local.admin {
             None => self.indications.push(AppIndication::Data { delivery, offset, data }),
             Some(read) => {
@@ -743,15 +763,15 @@ impl Agent {
             local.progress = DeliveryProgress::InParts;
             local.reads.clear();
             local.extents.clear();
-            local.signature = None;
-            self.guard.checks.stop(&CheckTarget::Local(key.clone()));
+            (local.signature, local.decryptor) = (None, None);
+            self.security.checks.stop(&CheckTarget::Local(key.clone()));
             self.deliveries.by_id.remove(&delivery);
             remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
             if progress == DeliveryProgress::Told {
                 self.indications.push(AppIndication::Gone { delivery, taken: false });
             }
             if progress == DeliveryProgress::Checking {
-                self.guard.checks.begin_again(key);
+                self.security.checks.begin_again(key);
             }
         }
         if self.deliveries.local[key].assembly.len() == 0 {

@@ -7,7 +7,7 @@
 
 use crate::bp::{
     self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
-    DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, v6,
+    DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, bpsec, v6,
 };
 use crate::codec::{self, DecodeError};
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
@@ -246,16 +246,13 @@ impl AnyHead {
         }
     }
 
-    /// Removes unsupported blocks whose flags require it, except confidentiality blocks, without which their targets
-    /// cannot be decrypted: on these the flag is not allowed (RFC 9172 3.8). Version 6 marks the remaining
-    /// ones as forwarded without being processed.
+    /// Removes unsupported blocks whose flags require it; in version 6 no confidentiality blocks, without which their targets
+    /// cannot be decrypted. Version 6 marks the remaining ones as forwarded without being processed.
     pub(super) fn discard_unsupported(&mut self) {
         match self {
-            AnyHead::V7(head) => head.blocks.retain(|block| {
-                is_supported(block.block_type)
-                    || block.block_type == BlockType::BlockConfidentiality
-                    || !block.flags.contains(BlockFlags::DISCARD)
-            }),
+            AnyHead::V7(head) => head
+                .blocks
+                .retain(|block| is_supported(block.block_type) || !block.flags.contains(BlockFlags::DISCARD)),
             AnyHead::V6(head) => {
                 discard_unsupported_v6(&mut head.blocks);
                 // The header still announces blocks after the payload that have not been read.
@@ -273,6 +270,14 @@ impl AnyHead {
                 head.blocks.iter().any(|block| block.block_type == BlockType::BlockConfidentiality)
             }
             AnyHead::V6(head) => head.blocks.iter().chain(&head.after).any(v6::Block::is_confidentiality),
+        }
+    }
+
+    /// True if the payload is encrypted. In version 6 any encrypted block counts, because none can be decrypted here.
+    pub(super) fn has_encrypted_payload(&self) -> bool {
+        match self {
+            AnyHead::V7(head) => head.is_encrypted(bpsec::PAYLOAD_BLOCK),
+            AnyHead::V6(_) => self.is_encrypted(),
         }
     }
 
@@ -325,19 +330,25 @@ impl AnyHead {
         self
     }
 
-    /// Data of the block integrity block of a bundle that this node has signed.
-    pub(super) fn signature(&self) -> Option<&Bytes> {
-        let AnyHead::V7(head) = self else { return None };
-        head.block(BlockType::BlockIntegrity).map(|block| &block.data)
+    /// Data of the security blocks of a bundle that this node has signed or encrypted, one after the other.
+    pub(super) fn security_data(&self) -> Bytes {
+        let AnyHead::V7(head) = self else { return Bytes::new() };
+        let data = head.blocks.iter().filter(|block| is_security(block)).map(|block| &block.data[..]);
+        data.collect::<Vec<_>>().concat().into()
     }
 
-    /// Replaces the data of that block.
-    pub(super) fn set_signature(&mut self, data: Bytes) {
-        let AnyHead::V7(head) = self else { return };
-        let mut blocks = head.blocks.iter_mut();
-        if let Some(block) = blocks.find(|block| block.block_type == BlockType::BlockIntegrity) {
-            block.data = data;
+    /// Replaces the data of those blocks. Returns false if their length is another one.
+    pub(super) fn set_security_data(&mut self, data: &Bytes) -> bool {
+        let AnyHead::V7(head) = self else { return data.is_empty() };
+        let blocks = || head.blocks.iter().filter(|block| is_security(block));
+        if blocks().map(|block| block.data.len()).sum::<usize>() != data.len() {
+            return false;
         }
+        let mut data = data.clone();
+        for block in head.blocks.iter_mut().filter(|block| is_security(block)) {
+            block.data = data.split_to(block.data.len());
+        }
+        true
     }
 
     pub(super) fn to_bytes(&self) -> Bytes {
@@ -439,7 +450,12 @@ impl AnyHead {
 
 /// True for block types that this agent processes.
 pub(super) fn is_supported(block_type: BlockType) -> bool {
-    !matches!(block_type, BlockType::Unknown(_) | BlockType::BlockConfidentiality)
+    !matches!(block_type, BlockType::Unknown(_))
+}
+
+/// True for the blocks of bundle security.
+pub(super) fn is_security(block: &bp::Block) -> bool {
+    matches!(block.block_type, BlockType::BlockIntegrity | BlockType::BlockConfidentiality)
 }
 
 /// True for blocks of version 6 that this agent processes or forwards as their flags require.

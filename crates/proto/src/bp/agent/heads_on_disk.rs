@@ -20,7 +20,7 @@ use crate::time::Instant;
 use bytes::Bytes;
 
 use super::Agent;
-use super::head::{AnyHead, decode_head, is_supported};
+use super::head::{AnyHead, decode_head, is_security, is_supported};
 use super::held::HeldBundle;
 use super::record::HEADER_BYTES;
 use super::store::ReadPurpose;
@@ -35,16 +35,18 @@ impl AnyHead {
     fn parked(&self, own: bool) -> Option<AnyHead> {
         let AnyHead::V7(head) = self else { return None };
         let is_read = |block: &&bp::Block| {
-            let is_read = match block.block_type {
-                // The record of a bundle that this node has signed has it elsewhere.
-                BlockType::BlockIntegrity => own,
-                other => is_supported(other) && block.data.len() <= READ_BYTES_MAX,
-            };
-            is_read && !head.is_encrypted(block.number)
+            match block.block_type {
+                // The record of a bundle that this node has signed or encrypted has them elsewhere.
+                BlockType::BlockIntegrity | BlockType::BlockConfidentiality => own,
+                other => {
+                    let is_short = block.data.len() <= READ_BYTES_MAX;
+                    is_supported(other) && is_short && !head.is_encrypted(block.number)
+                }
+            }
         };
         let mut blocks: Vec<bp::Block> = Vec::new();
         for block in head.blocks.iter().filter(is_read) {
-            if blocks.iter().all(|other| other.block_type != block.block_type) {
+            if is_security(block) || blocks.iter().all(|other| other.block_type != block.block_type) {
                 blocks.push(bp::Block { data: Bytes::copy_from_slice(&block.data), ..block.clone() });
             }
         }
@@ -53,11 +55,9 @@ impl AnyHead {
         Some(AnyHead::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
-    /// Restores the signature of a header that was read from the record of a bundle of this node.
-    pub(super) fn restore_signature(&mut self, known: &AnyHead) {
-        if let Some(signature) = known.signature() {
-            self.set_signature(signature.clone());
-        }
+    /// Restores the security blocks of a header that was read from the record of a bundle of this node.
+    pub(super) fn restore_security(&mut self, known: &AnyHead) {
+        self.set_security_data(&known.security_data());
     }
 
     /// Memory beyond 256 bytes that the header will take once it is held, bytes.
@@ -121,7 +121,7 @@ impl HeldBundle {
             head = head.part(0, self.payload_bytes());
         }
         if self.own {
-            head.restore_signature(&self.head);
+            head.restore_security(&self.head);
         }
         if let Some(copies) = self.head.copies() {
             head.set_copies(copies);

@@ -325,6 +325,13 @@ impl Agent {
             self.unsigned_refused(now, neighbour, head);
             return Err(RefuseReason::NotAcceptable.into());
         }
+        if self.refuses_plaintext(now, neighbour, head) {
+            return Err(RefuseReason::NotAcceptable.into());
+        }
+        if self.has_no_place_to_check(head) {
+            self.counters.refused_beyond_checks += 1;
+            return Err(RefuseReason::NoResources.into());
+        }
         let all = HEADER_BYTES + whole + NOTE_BYTES;
         // A bundle that cannot fit is refused before its payload arrives.
         let claim = self.claim_over(id, head, head_bytes);
@@ -613,8 +620,8 @@ impl Agent {
     fn must_check_on_the_way(&self, record: RecordId) -> bool {
         let held = &self.holdings[&record];
         let is_done =
-            held.own || held.head.fragment().is_some() || self.guard.checks.passed(record).is_some();
-        !is_done && self.guard.check_of(&held.head, true).is_some()
+            held.own || held.head.fragment().is_some() || self.security.checks.passed(record).is_some();
+        !is_done && self.security.check_of(&held.head, true).is_some()
     }
 
     /// Handles a broken transfer: the received part of the payload becomes a fragment if fragmentation is

@@ -40,7 +40,7 @@
 //! | `Links` | `links` | the links and their peers |
 //! | `Routing` | `routing` | routes, queues, copies |
 //! | `Outgoing` | `outgoing` | requests to the links, and the order in which the links are served |
-//! | `Guard` | `security` | keys, rules, and bundles that are being verified |
+//! | `BundleSecurity` | `security` | keys, rules, and bundles that are being verified |
 //! | `Deliveries` | `delivery` | registrations, payloads for this node, tombstones |
 //!
 //! # Implemented parts of RFC 9171
@@ -54,7 +54,8 @@
 //! | 5.7, 5.9 delivery, reassembly | `delivery`, `reassembly` |
 //! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
-//! | RFC 9172 integrity: signatures of bundles made here, verification of others | `security`, `checking` |
+//! | RFC 9172: signatures and encryption of bundles made here, verification of others | `security`, `checking` |
+//! | RFC 9172 5.1: decryption of bundles for this node | `decrypting` |
 //!
 //! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
 //! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes
@@ -79,6 +80,7 @@ mod clock;
 mod config;
 mod counters;
 mod custody;
+mod decrypting;
 mod delivery;
 mod head;
 mod heads_on_disk;
@@ -112,7 +114,9 @@ pub use config::{
     RoutingConfig, Version6Config,
 };
 pub use counters::Counters;
-pub use security::{CheckRule, Endpoints, KeyName, Proof, Security, SignRule, SignatureCheck};
+pub use security::{
+    CheckRule, EncryptRule, EncryptedRule, Endpoints, KeyName, Proof, Security, SignRule, SignatureCheck,
+};
 pub use status::{BundleStatus, LearnedLink, LearnedRoute, RetentionReason};
 #[cfg(test)]
 pub(crate) use tests::audit::{PayloadPart, part_in};
@@ -139,7 +143,7 @@ use outgoing::Outgoing;
 use reports::ReportRateLimit;
 use restore::Startup;
 use routing::Routing;
-use security::Guard;
+use security::BundleSecurity;
 use sending::Sends;
 use space::Evictable;
 use store::{ReadPurpose, StoragePort};
@@ -168,13 +172,10 @@ pub struct Agent {
     routing: Routing,
     outgoing: Outgoing,
     deliveries: Deliveries,
-    guard: Guard,
+    security: BundleSecurity,
     report_rate_limit: ReportRateLimit,
     /// Rate limit of custody signals about refused bundles.
     signal_rate_limit: ReportRateLimit,
-    /// Encryption at the source, which the agent itself does not do.
-    #[cfg(test)]
-    encrypting: Option<tests::Encrypting>,
 }
 
 /// Parses a node ID. Also accepts `dtn://name` and any endpoint of the node. `None` for the null endpoint and
@@ -233,11 +234,9 @@ impl Agent {
             routing: Routing::new(router, digests, learned),
             outgoing: Outgoing::default(),
             deliveries: Deliveries::new(digests),
-            guard: Guard::default(),
+            security: BundleSecurity::default(),
             report_rate_limit,
             signal_rate_limit,
-            #[cfg(test)]
-            encrypting: None,
         })
     }
 
@@ -286,7 +285,7 @@ impl Agent {
         self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
         self.sends.forget(record, &held);
         self.startup.stop_verifying(record);
-        self.guard.checks.forget(record);
+        self.security.checks.forget(record);
         self.cancel_transfers(&held.transfers);
         let adu = held.adu();
         if let Some(replication) = held.replication {
@@ -318,7 +317,13 @@ impl Agent {
         if let Some(send) = send {
             self.end_send(send, Err(failure));
         }
-        self.happened(record, BundleEvent::Deleted(reason.number()));
+        self.happened(
+            record,
+            match failure {
+                SendFailure::ExpiredEncrypted => BundleEvent::ExpiredEncrypted,
+                _ => BundleEvent::Deleted(reason.number()),
+            },
+        );
         if reason == ReasonCode::TransmissionCanceled && self.holdings[&record].replication.is_some() {
             // Other nodes may have copies and send them to this one.
             self.remember_passed(now, record);
@@ -339,7 +344,10 @@ impl Agent {
         let reason =
             if held.end_is_override { ReasonCode::TrafficPared } else { ReasonCode::LifetimeExpired };
         self.counters.deleted_expired += 1;
-        self.delete(now, record, reason, SendFailure::Expired);
+        let was_kept = held.counted_as_kept;
+        self.counters.expired_kept_encrypted += u64::from(was_kept);
+        let failure = if was_kept { SendFailure::ExpiredEncrypted } else { SendFailure::Expired };
+        self.delete(now, record, reason, failure);
     }
 
     /// Deletes a bundle whose record the storage has lost.
@@ -430,7 +438,7 @@ impl Agent {
                 self.sealed(now, record);
             }
         }
-        self.tend_checks(now);
+        self.run_checks(now);
     }
 
     fn handle_storage(&mut self, now: Instant, indication: StorageIndication) {

@@ -12,7 +12,7 @@
 //! | tombstone of version 6 | the same, for a bundle of version 6 |
 //! | received | a bundle from a peer; without a seal, the prefix that arrived |
 //! | own | a bundle made at this node; without a seal it was never accepted and is dropped |
-//! | own, signed | the same, with a block integrity block of zeros; its data follow the bundle, before the seal |
+//! | own, secured | the same, with security blocks of zeros; their data follow the bundle, before the seal |
 //!
 //! Notes follow only a complete bundle: first the **seal** (the bundle is complete and its CRC matches), then how much of the
 //! payload the next hop has, which nodes have a copy, and how many copies may still be made. Nothing follows the prefix of a
@@ -58,7 +58,8 @@ pub(super) enum RecordKind {
     Tombstone(BundleVersion),
     Received,
     Own,
-    OwnSigned,
+    /// Signed or encrypted at this node.
+    OwnSecured,
 }
 
 /// Record header.
@@ -84,7 +85,7 @@ impl RecordHeader {
             RecordKind::Tombstone(BundleVersion::V7) => 2,
             RecordKind::Received => 3,
             RecordKind::Own => 4,
-            RecordKind::OwnSigned => 6,
+            RecordKind::OwnSecured => 6,
             RecordKind::Tombstone(BundleVersion::V6) => 5,
         });
         out.put_u8(VERSION);
@@ -108,7 +109,7 @@ impl RecordHeader {
             (2, VERSION) => RecordKind::Tombstone(BundleVersion::V7),
             (3, VERSION) => RecordKind::Received,
             (4, VERSION) => RecordKind::Own,
-            (6, VERSION) => RecordKind::OwnSigned,
+            (6, VERSION) => RecordKind::OwnSecured,
             (5, VERSION) => RecordKind::Tombstone(BundleVersion::V6),
             _ => return Err(DecodeError::Limit { what: "the kind or version of a record" }),
         };

@@ -184,8 +184,8 @@ enum ReadStep {
     Start,
     /// Blocks after a payload of version 6, which determine the position of the notes.
     Tail(Box<HeldBundle>),
-    /// Signature after a bundle of this node.
-    Signature(Box<HeldBundle>),
+    /// Data of security blocks after a bundle of this node.
+    SecurityData(Box<HeldBundle>),
     /// The seal, and then the last notes.
     Notes { held: Box<HeldBundle>, sealed: bool },
 }
@@ -232,7 +232,7 @@ impl Agent {
         match step {
             ReadStep::Start => self.look_at_start(now, record, length, data),
             ReadStep::Tail(held) => self.look_at_tail(record, length, data, held),
-            ReadStep::Signature(held) => self.look_at_signature(record, length, &data, held),
+            ReadStep::SecurityData(held) => self.look_at_security_data(record, length, &data, held),
             ReadStep::Notes { held, sealed } => {
                 self.look_at_notes(record, length, offset, &data, held, sealed)
             }
@@ -301,7 +301,7 @@ impl Agent {
                 // ended.
                 Err(_) => self.too_short(record),
             },
-            RecordKind::Received | RecordKind::Own | RecordKind::OwnSigned => {
+            RecordKind::Received | RecordKind::Own | RecordKind::OwnSecured => {
                 self.look_at_bundle(now, record, header, length, &data, input)
             }
         }
@@ -351,13 +351,13 @@ impl Agent {
         length: u64,
     ) {
         head.discard_unsupported();
-        let own = matches!(header.kind, RecordKind::Own | RecordKind::OwnSigned);
+        let own = matches!(header.kind, RecordKind::Own | RecordKind::OwnSecured);
         let mut held = self.hold(now, record, header, head, head_bytes, own);
         held.appended = length;
         held.stored = length;
         held.share = length;
-        if header.kind == RecordKind::OwnSigned {
-            return self.look_for_signature(record, held, length);
+        if header.kind == RecordKind::OwnSecured {
+            return self.look_for_security_data(record, held, length);
         }
         let behind = length.saturating_sub(held.payload_at().saturating_add(held.payload_bytes()));
         if held.head.tail_is_known() {
@@ -374,24 +374,29 @@ impl Agent {
         }
     }
 
-    /// Reads the signature of a bundle of this node, which follows the bundle.
-    fn look_for_signature(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
+    /// Reads the data of the security blocks of a bundle of this node, which follow the bundle.
+    fn look_for_security_data(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
         let at = held.notes_at();
-        let signature_bytes = held.head.signature().map_or(0, Bytes::len);
-        held.tail_bytes += signature_bytes as u64;
-        if length < held.notes_at() || signature_bytes == 0 {
+        let bytes = held.head.security_data().len();
+        held.tail_bytes += bytes as u64;
+        if length < held.notes_at() || bytes == 0 {
             return self.restore_unsealed(record, held, length);
         }
-        let step = ReadStep::Signature(Box::new(held));
+        let step = ReadStep::SecurityData(Box::new(held));
         self.restore().reading.insert(record, RecordRead { length, step });
-        self.store.read(record, at, signature_bytes as u32, ReadPurpose::Restore);
+        self.store.read(record, at, bytes as u32, ReadPurpose::Restore);
     }
 
-    fn look_at_signature(&mut self, record: RecordId, length: u64, data: &Bytes, mut held: Box<HeldBundle>) {
-        if Some(data.len()) != held.head.signature().map(Bytes::len) {
+    fn look_at_security_data(
+        &mut self,
+        record: RecordId,
+        length: u64,
+        data: &Bytes,
+        mut held: Box<HeldBundle>,
+    ) {
+        if !held.head.set_security_data(&Bytes::copy_from_slice(data)) {
             return self.restore_unsealed(record, *held, length);
         }
-        held.head.set_signature(Bytes::copy_from_slice(data));
         self.look_for_notes(record, held, length);
     }
 

@@ -1,17 +1,21 @@
-//! Bundle security of a node (RFC 9172): its keys, and the policy that says which bundles are signed and which signatures
-//! are verified.
+//! Bundle security of a node (RFC 9172): its keys, and the policy that says which bundles are signed and encrypted, and which
+//! signatures are verified.
 //!
 //! A bundle made at this node is signed by the first matching rule of [`SignRule`]s. The signature is one operation of
 //! integrity whose target is the payload; it covers the primary block, too ([`Scope::ALL`]). A bundle for this node, and by
 //! request one that passes it, is verified by the first matching [`CheckRule`]. A valid signature proves that the signer has
 //! made the bundle; by the rule, the signer must be the source of the bundle or one of a list.
 //!
+//! After it was signed, a bundle made at this node is encrypted by the first matching [`EncryptRule`]: its payload, and the
+//! signature (RFC 9172 3.9). An encrypted bundle for this node is decrypted before its signature is verified (RFC 9172 5.1);
+//! the store has ciphertext only, which is decrypted as the application reads it. An [`EncryptedRule`] refuses plaintext.
+//!
 //! Bundles of version 6 have another security protocol (RFC 6257), which is not implemented: they are not signed, and count
-//! as not signed. Fragments are not verified before they are reassembled (RFC 9172 5.2).
+//! as not signed. They are not sent where a rule encrypts. Fragments are not verified before they are reassembled (RFC 9172 5.2).
 
 use crate::bp::bpsec::{
-    self, Algorithm, Fault, Fingerprint, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, Signing,
-    Verdict, Verification,
+    self, Algorithm, Encryption, Fault, Fingerprint, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest,
+    Signing, Verdict, Verification,
 };
 use crate::bp::{BlockFlags, Bundle, DtnTime, Eid, Head, ReasonCode};
 use crate::service::{RefuseReason, SendFailure, Signature, SignatureFailure};
@@ -36,6 +40,10 @@ pub struct Security {
     pub sign: Vec<SignRule>,
     /// Bundles of all nodes: the first rule that matches decides.
     pub check: Vec<CheckRule>,
+    /// Encryption of bundles of this node: the first rule that matches decides.
+    pub encrypt: Vec<EncryptRule>,
+    /// Bundles for this node that must be encrypted: the first rule that matches decides.
+    pub encrypted: Vec<EncryptedRule>,
 }
 
 /// Endpoints for which a rule is: endpoint IDs, or prefixes followed by an asterisk.
@@ -63,10 +71,28 @@ pub struct SignRule {
     pub key: Option<KeyName>,
 }
 
-/// Key that signs bundles of this node.
+/// Rule for the encryption of bundles of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncryptRule {
+    /// Endpoints of the bundles.
+    pub endpoints: Endpoints,
+    /// Key that encrypts them; `None` if they stay in plaintext.
+    pub key: Option<KeyName>,
+}
+
+/// Rule for bundles that arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncryptedRule {
+    /// Endpoints of the bundles.
+    pub endpoints: Endpoints,
+    /// Bundles whose payload is not encrypted are deleted.
+    pub required: bool,
+}
+
+/// Key that signs or encrypts bundles of this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyName {
-    /// Any key of this node that is valid: the private one, otherwise the latest shared one.
+    /// Any key of this node that is valid: the private one for signatures, otherwise the latest shared one.
     Any,
     /// The valid key of this name.
     Named(String),
@@ -115,7 +141,7 @@ impl SignatureCheck {
     pub(super) fn judge(&self, signature: &Signature) -> Result<(), ReasonCode> {
         let Some(failure) = signature.failure.filter(|failure| self.deletes(*failure)) else { return Ok(()) };
         Err(match failure {
-            SignatureFailure::Missing => ReasonCode::MissingSecurityOperation,
+            SignatureFailure::Missing | SignatureFailure::Version6 => ReasonCode::MissingSecurityOperation,
             SignatureFailure::Unsupported => ReasonCode::UnknownSecurityOperation,
             SignatureFailure::Invalid => ReasonCode::ConflictingSecurityOperation,
             _ => ReasonCode::FailedSecurityOperation,
@@ -159,31 +185,82 @@ pub enum Proof {
 
 /// Bundle security of a running node.
 #[derive(Debug, Default)]
-pub(super) struct Guard {
-    security: Security,
+pub(super) struct BundleSecurity {
+    policy: Security,
     pub(super) checks: Checks,
 }
 
-impl Guard {
+impl BundleSecurity {
     pub(super) fn keys(&self) -> &Keys {
-        &self.security.keys
+        &self.policy.keys
     }
 
     pub(super) fn keys_mut(&mut self) -> &mut Keys {
-        &mut self.security.keys
+        &mut self.policy.keys
     }
 
     /// Demands on a bundle with these endpoints, at its destination or on its way.
     pub(super) fn check_of(&self, head: &AnyHead, on_the_way: bool) -> Option<Arc<SignatureCheck>> {
-        let mut rules = self.security.check.iter();
+        let mut rules = self.policy.check.iter();
         let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()))?;
         rule.check.clone().filter(|check| check.on_the_way || !on_the_way)
+    }
+
+    /// Best valid key of this node for one of these algorithms.
+    fn own_key(
+        &self,
+        node: &Eid,
+        at: DtnTime,
+        name: &KeyName,
+        serves: impl Fn(Algorithm) -> bool,
+    ) -> Result<&Key, Fault> {
+        let is_named =
+            |key: &Key| matches!(name, KeyName::Any) || *name == KeyName::Named(key.name().to_owned());
+        let own = self.keys().iter().filter(|key| key.source() == node && serves(key.algorithm()));
+        let own = own.filter(|key| is_named(key));
+        let mut fault = Fault::MissingKey;
+        let valid = own.filter(|key| key.check(at).inspect_err(|error| fault = *error).is_ok());
+        // The first one added, of those with the latest beginning.
+        let best = valid
+            .enumerate()
+            .max_by_key(|(at, key)| (key.algorithm() == Algorithm::Ed25519, key.valid_from(), Reverse(*at)));
+        best.map(|(_, key)| key).ok_or(fault)
+    }
+
+    /// True if bundles for this node with this header are deleted unless their payload is encrypted.
+    pub(super) fn must_be_encrypted(&self, head: &AnyHead) -> bool {
+        let mut rules = self.policy.encrypted.iter();
+        rules
+            .find(|rule| rule.endpoints.include(head.source(), head.destination()))
+            .is_some_and(|rule| rule.required)
+    }
+
+    /// Begins the encryption of a bundle of this node; `None` if it stays in plaintext.
+    fn encryption(
+        &self,
+        node: &Eid,
+        at: DtnTime,
+        head: &AnyHead,
+        unique: &[u8],
+    ) -> Result<Option<Encryption>, Fault> {
+        let mut rules = self.policy.encrypt.iter();
+        let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()));
+        let Some(name) = rule.and_then(|rule| rule.key.as_ref()) else { return Ok(None) };
+        // Bundles of version 6 cannot be encrypted, and the security source would tell the source of a bundle that has none.
+        let AnyHead::V7(head) = head else { return Err(Fault::UnknownContext(0)) };
+        if head.primary.source.is_null() {
+            return Err(Fault::InvalidSource);
+        }
+        let encrypts =
+            |algorithm| matches!(algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm | Algorithm::KeyWrap);
+        let key = self.own_key(node, at, name, encrypts)?;
+        Encryption::begin(head, node, key, unique).map(Some)
     }
 
     /// Begins the signature of a bundle of this node; `None` if it stays unsigned.
     fn signing(&self, node: &Eid, at: DtnTime, head: &Head) -> Result<Option<Signing>, Fault> {
         let primary = &head.primary;
-        let mut rules = self.security.sign.iter();
+        let mut rules = self.policy.sign.iter();
         let rule = rules.find(|rule| rule.endpoints.include(&primary.source, &primary.destination));
         let Some(name) = rule.and_then(|rule| rule.key.as_ref()) else { return Ok(None) };
         // A signature would tell the source of a bundle that has none.
@@ -196,16 +273,7 @@ impl Guard {
                 Algorithm::Ed25519 | Algorithm::Hmac256 | Algorithm::Hmac384 | Algorithm::Hmac512
             )
         };
-        let is_named = |key: &str| matches!(name, KeyName::Any) || *name == KeyName::Named(key.to_owned());
-        let own = self.keys().iter().filter(|key| key.source() == node && signs(key.algorithm()));
-        let own = own.filter(|key| is_named(key.name()));
-        let mut fault = Fault::MissingKey;
-        let valid = own.filter(|key| key.check(at).inspect_err(|error| fault = *error).is_ok());
-        // The first one added, of those with the latest beginning.
-        let best = valid
-            .enumerate()
-            .max_by_key(|(at, key)| (key.algorithm() == Algorithm::Ed25519, key.valid_from(), Reverse(*at)));
-        let Some((_, key)) = best else { return Err(fault) };
+        let key = self.own_key(node, at, name, signs)?;
         let request = SignRequest {
             source: node.clone(),
             targets: vec![PAYLOAD_BLOCK],
@@ -222,27 +290,27 @@ impl Guard {
 impl Agent {
     /// Sets keys and rules; initially there are none. They are for bundles made and verified from now on.
     pub fn set_security(&mut self, security: Security) {
-        self.guard.security = security;
+        self.security.policy = security;
     }
 
     /// Known public keys by security source.
     pub fn known_keys(&self) -> &BTreeMap<Eid, Fingerprint> {
-        self.guard.keys().pins()
+        self.security.keys().pins()
     }
 
     /// Notes the public key of a node, in place of an earlier one. Returns false if there are too many.
     pub fn trust_key(&mut self, node: &Eid, fingerprint: Fingerprint) -> bool {
-        self.guard.keys_mut().pin(node, fingerprint)
+        self.security.keys_mut().pin(node, fingerprint)
     }
 
     /// Forgets the public key of a node. Returns false if none is known.
     pub fn forget_key(&mut self, node: &Eid) -> bool {
-        self.guard.keys_mut().forget(node)
+        self.security.keys_mut().forget(node)
     }
 
     /// Signs a bundle that does not pass through the store with the private key of this node. Returns false without one.
     pub fn sign(&self, now: Instant, bundle: &mut Bundle) -> bool {
-        let (keys, at) = (self.guard.keys(), self.key_time(now));
+        let (keys, at) = (self.security.keys(), self.key_time(now));
         let is_own = |key: &&Key| key.source() == &self.node && key.algorithm() == Algorithm::Ed25519;
         let valid = keys.iter().filter(is_own).filter(|key| key.check(at).is_ok());
         let Some(key) = valid.max_by_key(|key| key.valid_from()) else { return false };
@@ -260,7 +328,7 @@ impl Agent {
     /// Judges the signature of the source in a bundle that does not pass through the store. The key, if it is the first one of
     /// its node and first keys are noted, is returned to be noted.
     pub fn prove(&self, now: Instant, bundle: &Bundle) -> Proof {
-        let (keys, at) = (self.guard.keys(), self.key_time(now));
+        let (keys, at) = (self.security.keys(), self.key_time(now));
         let node = bundle.head.primary.source.node_id();
         let key = || {
             let (block, _) = bpsec::find(&bundle.head, bpsec::Service::Integrity, PAYLOAD_BLOCK)?;
@@ -293,7 +361,7 @@ impl Agent {
         head: &mut AnyHead,
     ) -> Result<Option<Box<Signing>>, SendFailure> {
         let AnyHead::V7(plain) = head else { return Ok(None) };
-        match self.guard.signing(&self.node, self.key_time(now), plain) {
+        match self.security.signing(&self.node, self.key_time(now), plain) {
             Ok(signing) => {
                 if let Some(signing) = &signing {
                     *plain = signing.draft();
@@ -305,6 +373,45 @@ impl Agent {
                 Err(SendFailure::NotSigned)
             }
         }
+    }
+
+    /// Begins the encryption of a bundle made at this node, whose header gets room for it; `None` if it stays in plaintext.
+    pub(super) fn begin_encryption(
+        &mut self,
+        now: Instant,
+        head: &mut AnyHead,
+    ) -> Result<Option<Box<Encryption>>, SendFailure> {
+        if self.security.policy.encrypt.is_empty() {
+            return Ok(None);
+        }
+        let unique = self.unique_bytes(head);
+        match self.security.encryption(&self.node, self.key_time(now), head, &unique) {
+            Ok(encryption) => {
+                if let Some(encryption) = &encryption {
+                    *head = AnyHead::V7(encryption.draft());
+                }
+                Ok(encryption.map(Box::new))
+            }
+            Err(_) => {
+                self.counters.sends_not_encrypted += 1;
+                Err(SendFailure::NotEncrypted)
+            }
+        }
+    }
+
+    /// Bytes that no other bundle has, of this or of another node, before or after a restart; also not if a copy of the store
+    /// is used again.
+    fn unique_bytes(&mut self, head: &AnyHead) -> Vec<u8> {
+        let timestamp = head.timestamp();
+        let numbers = [
+            self.startup.secret().0,
+            self.startup.next_record().0,
+            self.rng.next_u64(),
+            timestamp.time.0,
+            timestamp.sequence,
+        ];
+        let numbers = numbers.iter().flat_map(|number| number.to_be_bytes());
+        numbers.chain(self.node.to_string().into_bytes()).collect()
     }
 
     /// Decides by a rule whether this node may have signed the bundle.

@@ -4,7 +4,7 @@
 //! owes the application one terminal indication. After a restart the bundle continues without indications to
 //! the application.
 
-use crate::bp::bpsec::Signing;
+use crate::bp::bpsec::{Encryption, Signing};
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, Eid, PrimaryBlock, ReasonCode, v6};
 use crate::service::{
     AppIndication, BundleEvent, BundleName, BundleVersion, RecordId, SendFailure, SendId, SendOptions,
@@ -32,6 +32,23 @@ pub(super) struct Composing {
     payload_left: u64,
     /// Signature, which is complete after the payload.
     signing: Option<Box<Signing>>,
+    /// Encryption, which is complete after the signature.
+    encryption: Option<Box<Encryption>>,
+}
+
+impl Composing {
+    /// Data of the security blocks of a bundle whose payload is complete.
+    fn finish_security(self, held: &AnyHead) -> Bytes {
+        let mut secured = match (self.signing, held) {
+            (Some(signing), _) => signing.finish(),
+            (None, AnyHead::V7(head)) => head.clone(),
+            (None, AnyHead::V6(_)) => unreachable!("bundles of version 6 are not secured"),
+        };
+        if let Some(encryption) = self.encryption {
+            secured = encryption.finish(&secured);
+        }
+        AnyHead::V7(secured).security_data()
+    }
 }
 
 /// Send with an outstanding terminal indication.
@@ -290,32 +307,27 @@ impl Agent {
         mut head: AnyHead,
         neighbour: NeighbourNumber,
     ) -> Result<RecordId, SendFailure> {
-        #[cfg(test)]
-        if let (Some(encrypting), AnyHead::V7(head)) = (&self.encrypting, &mut head) {
-            encrypting.encrypt(head);
-        }
         let signing = self.begin_signature(now, &mut head)?;
+        let encryption = self.begin_encryption(now, &mut head)?;
         let bytes = head.to_bytes();
-        let signature_bytes = match &signing {
-            Some(_) => head.signature().map_or(0, Bytes::len) as u64,
-            None => 0,
-        };
-        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + signature_bytes + NOTE_BYTES;
+        let is_secured = signing.is_some() || encryption.is_some();
+        let security_bytes = if is_secured { head.security_data().len() as u64 } else { 0 };
+        let whole = HEADER_BYTES + bytes.len() as u64 + head.tail_bytes() + security_bytes + NOTE_BYTES;
         let share = whole.saturating_add(head.payload_bytes());
         if !self.make_space(now, share, &Agent::own_claim(&head, bytes.len() as u64, neighbour)) {
             return Err(SendFailure::Full);
         }
         let record = self.next_record();
-        let kind = if signing.is_some() { RecordKind::OwnSigned } else { RecordKind::Own };
+        let kind = if is_secured { RecordKind::OwnSecured } else { RecordKind::Own };
         let header = RecordHeader { neighbour, ..self.header(now, kind, 0) };
         let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
         header.encode(&mut start);
         start.extend_from_slice(&bytes);
-        let composing =
-            Composing { start, closing: BundleEnd::of(&head), payload_left: head.payload_bytes(), signing };
+        let (closing, payload_left) = (BundleEnd::of(&head), head.payload_bytes());
+        let composing = Composing { start, closing, payload_left, signing, encryption };
         let mut held = self.hold(now, record, header, head, bytes.len() as u64, true);
         held.share = share;
-        held.tail_bytes += signature_bytes;
+        held.tail_bytes += security_bytes;
         self.insert_bundle(record, held);
         self.sends.composing.insert(record, composing);
         Ok(record)
@@ -338,16 +350,21 @@ impl Agent {
         }
     }
 
-    /// Appends payload to a bundle of this node; after the last byte, also the tail, the signature and the seal.
-    pub(super) fn append_own(&mut self, record: RecordId, data: Bytes) {
+    /// Appends payload to a bundle of this node; after the last byte, also the tail, the data of security blocks and the seal.
+    pub(super) fn append_own(&mut self, record: RecordId, mut data: Bytes) {
         let composing = self.sends.composing.get_mut(&record).expect("only what is composed grows");
         let length = data.len() as u64;
         assert!(length <= composing.payload_left, "a send has no more bytes than announced");
         composing.payload_left -= length;
-        composing.closing.update(&data);
         if let Some(signing) = &mut composing.signing {
             signing.update(&data);
         }
+        if let Some(encryption) = &mut composing.encryption {
+            let mut encrypted = BytesMut::from(data);
+            encryption.update(&mut encrypted);
+            data = encrypted.freeze();
+        }
+        composing.closing.update(&data);
         let mut out = core::mem::take(&mut composing.start);
         let is_whole = composing.payload_left == 0;
         if data.len() < MERGE_BYTES {
@@ -361,13 +378,15 @@ impl Agent {
             composing.closing.encode_tail(&mut out);
             let held = self.holdings.get_mut(&record).expect("what is composed is held");
             held.state = BundleState::Sealing;
-            if let Some(signing) = composing.signing {
-                let signed = AnyHead::V7(signing.finish());
-                let signature = signed.signature().expect("it was just signed");
-                // Length and place are those of the draft, which the record begins with.
-                held.head.set_signature(signature.clone());
-                out.extend_from_slice(signature);
-                self.counters.signed += 1;
+            let is_secured = composing.signing.is_some() || composing.encryption.is_some();
+            self.counters.signed += u64::from(composing.signing.is_some());
+            self.counters.encrypted += u64::from(composing.encryption.is_some());
+            if is_secured {
+                let security_data = composing.finish_security(&held.head);
+                // Lengths and places are those of the draft, which the record begins with.
+                let is_set = held.head.set_security_data(&security_data);
+                assert!(is_set, "a draft has the lengths of what it stands for");
+                out.extend_from_slice(&security_data);
             }
             let position = held.appended + out.len() as u64;
             let custody = held.head.wants_custody();

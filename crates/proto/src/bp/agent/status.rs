@@ -240,7 +240,7 @@ impl Agent {
     fn signature_of(&self, record: RecordId, held: &HeldBundle) -> Option<Signature> {
         let found = match held.state {
             BundleState::Local => self.local_of(held)?.signature(),
-            _ => self.guard.checks.passed(record),
+            _ => self.security.checks.passed(record),
         };
         found.filter(|signature| **signature != Signature::default()).cloned()
     }

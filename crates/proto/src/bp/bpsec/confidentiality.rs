@@ -7,7 +7,7 @@ use super::cipher::{self, IV_BYTES, IV_BYTES_READ, TAG_BYTES};
 use super::integrity;
 use super::keys::{Algorithm, KeyChoice, Secret};
 use super::rules::{self, Service, Verdict};
-use crate::bp::{Block, BlockFlags, BlockType, Bundle, CrcType, Eid};
+use crate::bp::{Block, BlockFlags, BlockType, Bundle, CrcType, Eid, Head};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const AES_VARIANT: u64 = 2;
 const WRAPPED_KEY: u64 = 3;
 const SCOPE_FLAGS: u64 = 4;
 /// Result (RFC 9173 4.4.2).
-const AUTHENTICATION_TAG: u64 = 1;
+pub(super) const AUTHENTICATION_TAG: u64 = 1;
 
 /// How to encrypt blocks.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub enum TagPlace {
     Ciphertext,
 }
 
-const fn variant(algorithm: Algorithm) -> Option<u64> {
+pub(super) const fn variant(algorithm: Algorithm) -> Option<u64> {
     match algorithm {
         Algorithm::Aes128Gcm => Some(1),
         Algorithm::Aes256Gcm => Some(3),
@@ -111,6 +111,12 @@ pub(super) fn scope(block: &SecurityBlock) -> Option<Scope> {
     Parameters::decode(block).ok().map(|parameters| parameters.scope)
 }
 
+/// Algorithm of the key that the source of a block has used; `None` if its parameters are not known.
+pub(super) fn key_algorithm(block: &SecurityBlock) -> Option<Algorithm> {
+    let parameters = Parameters::decode(block).ok()?;
+    Some(if parameters.wrapped_key.is_some() { Algorithm::KeyWrap } else { parameters.algorithm })
+}
+
 /// Encrypts blocks of a bundle, and block integrity blocks with the same targets (RFC 9172 3.9). Every target gets a block
 /// of its own: the targets of one block share its initialization vector, and a second use of it with a key reveals both
 /// plaintexts and lets anyone forge tags (RFC 9173 4.6).
@@ -146,14 +152,25 @@ pub fn encrypt(
     for &target in request.targets.iter().chain(&integrity) {
         let iv = next_iv();
         assert!(used.insert(iv), "an initialization vector is used once");
-        let mut parameters =
-            vec![Field::byte_string(INITIALIZATION_VECTOR, &iv), Field::unsigned(AES_VARIANT, variant)];
-        parameters.extend(wrapped.iter().map(|wrapped| Field::byte_string(WRAPPED_KEY, wrapped)));
-        parameters.push(Field::unsigned(SCOPE_FLAGS, request.scope.bits()));
+        let parameters = parameters(&iv, variant, wrapped.as_deref(), request.scope);
         encrypt_target(&mut new, target, request, (&key, &iv), parameters)?;
     }
     *bundle = new;
     Ok(())
+}
+
+/// Parameters of a new block.
+pub(super) fn parameters(
+    iv: &[u8; IV_BYTES],
+    variant: u64,
+    wrapped: Option<&[u8]>,
+    scope: Scope,
+) -> Vec<Field> {
+    let mut parameters =
+        vec![Field::byte_string(INITIALIZATION_VECTOR, iv), Field::unsigned(AES_VARIANT, variant)];
+    parameters.extend(wrapped.map(|wrapped| Field::byte_string(WRAPPED_KEY, wrapped)));
+    parameters.push(Field::unsigned(SCOPE_FLAGS, scope.bits()));
+    parameters
 }
 
 fn encrypt_target(
@@ -166,7 +183,7 @@ fn encrypt_target(
     let mut block = Block {
         block_type: BlockType::BlockConfidentiality,
         number: bundle.head.free_number(),
-        flags: request.flags | replication(bundle, target)?,
+        flags: request.flags | replication(&bundle.head, target)?,
         crc: CrcType::None,
         data: Bytes::new(),
     };
@@ -195,10 +212,10 @@ fn encrypt_target(
 
 /// The replication flag for the block of a target that is in every fragment: there it would pass for plaintext otherwise
 /// (RFC 9172 3.8 for the payload).
-fn replication(bundle: &Bundle, target: u64) -> Result<BlockFlags, Fault> {
+pub(super) fn replication(head: &Head, target: u64) -> Result<BlockFlags, Fault> {
     let is_in_all = match target {
         PAYLOAD_BLOCK => true,
-        number => canonical::find(&bundle.head, number)?.stays_in_every_fragment(),
+        number => canonical::find(head, number)?.stays_in_every_fragment(),
     };
     Ok(if is_in_all { BlockFlags::REPLICATE } else { BlockFlags::NONE })
 }
@@ -260,7 +277,7 @@ pub fn decrypt_block(
 }
 
 /// Decrypts the targets of one block. What a block integrity block has in it after that is not checked here.
-fn open_block(
+pub(super) fn open_block(
     bundle: &mut Bundle,
     block: u64,
     security: &SecurityBlock,
@@ -287,13 +304,13 @@ fn restore_crcs(bundle: &mut Bundle, verdicts: &[Verdict], crc: CrcType) -> Resu
 }
 
 /// All that the operations of a block share.
-struct Opener {
-    key: Secret,
-    iv: Bytes,
-    scope: Scope,
+pub(super) struct Opener {
+    pub(super) key: Secret,
+    pub(super) iv: Bytes,
+    pub(super) scope: Scope,
 }
 
-fn prepare(security: &SecurityBlock, keys: &KeyChoice<'_>) -> Result<Opener, Fault> {
+pub(super) fn prepare(security: &SecurityBlock, keys: &KeyChoice<'_>) -> Result<Opener, Fault> {
     let Parameters { iv, algorithm, wrapped_key, scope } = Parameters::decode(security)?;
     let iv = iv.ok_or(Fault::MissingParameter(INITIALIZATION_VECTOR))?;
     let key = keys.of_block(&security.source, algorithm, wrapped_key.as_deref())?;
@@ -312,17 +329,21 @@ impl Opener {
     }
 }
 
-/// The tag is a result, or ends the ciphertext (RFC 9173 4.4.1).
 fn take_tag(results: &[Field], data: &mut Vec<u8>) -> Result<[u8; TAG_BYTES], Fault> {
+    if let Some(tag) = tag_of(results)? {
+        return Ok(tag);
+    }
+    let length = data.len().checked_sub(TAG_BYTES).ok_or(Fault::MissingResult)?;
+    data.split_off(length).try_into().map_err(|_| Fault::MissingResult)
+}
+
+/// Tag among the results; `None` if it ends the ciphertext (RFC 9173 4.4.1).
+pub(super) fn tag_of(results: &[Field]) -> Result<Option<[u8; TAG_BYTES]>, Fault> {
     match results {
-        [] => {
-            let length = data.len().checked_sub(TAG_BYTES).ok_or(Fault::MissingResult)?;
-            let tag = data.split_off(length);
-            tag.try_into().map_err(|_| Fault::MissingResult)
-        }
+        [] => Ok(None),
         [field] if field.id == AUTHENTICATION_TAG => {
             let tag = field.as_byte_string().and_then(|tag| tag[..].try_into().ok());
-            tag.ok_or(Fault::InvalidResult(AUTHENTICATION_TAG))
+            tag.map(Some).ok_or(Fault::InvalidResult(AUTHENTICATION_TAG))
         }
         [first, rest @ ..] => {
             let other = rest.iter().find(|_| first.id == AUTHENTICATION_TAG).unwrap_or(first);

@@ -5,6 +5,8 @@ use super::cipher;
 use super::signature::{self, Fingerprint, PublicKey};
 use crate::bp::{DtnTime, Eid};
 use core::fmt;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
 use std::collections::BTreeMap;
 
 /// Minimum and maximum length of an HMAC key, bytes. RFC 9173 3.5 requires the length of the code, and the examples of its
@@ -57,6 +59,17 @@ impl Secret {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// Bytes that nobody without the secret can tell from random ones, other ones for each label and each `unique`.
+    pub(super) fn derive(&self, label: &str, unique: &[u8]) -> [u8; 32] {
+        let mut hash = Hmac::<Sha256>::new_from_slice(&self.0)
+            .unwrap_or_else(|_| unreachable!("any length of a key serves"));
+        hash.update(b"longwire ");
+        hash.update(label.as_bytes());
+        hash.update(&[0]);
+        hash.update(unique);
+        hash.finalize().into_bytes().into()
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -96,6 +109,10 @@ impl Key {
     /// Security source.
     pub fn source(&self) -> &Eid {
         &self.source
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 
     /// Name.

@@ -2,7 +2,7 @@
 //!
 //! Pure functions over bundles of version 7. A security source adds operations, a verifier checks them, an acceptor checks
 //! and removes them. Which operations a bundle must have, and what becomes of one that fails, is the policy of the caller.
-//! The [agent](super::agent) signs and verifies payloads with it; nodes do not encrypt yet.
+//! The [agent](super::agent) signs, encrypts, decrypts and verifies payloads with it.
 //!
 //! ```text
 //!             source                                                acceptor
@@ -17,6 +17,7 @@
 //! | [`BIB_COSE_SIGN1`] | integrity with private keys: a context of this implementation, version 1 | RFC 9052, RFC 9053 2.2 |
 //! | [`Signing`], [`Verification`] | both for payloads that pass in pieces | |
 //! | [`encrypt`], [`decrypt`] | confidentiality: BCB-AES-GCM | RFC 9173 4 |
+//! | [`Encryption`], [`Decryption`] | both for payloads that pass in pieces | |
 //! | [`check`], [`require`], [`discard`] | rules between security blocks | RFC 9172 3.2 to 3.9, 5.1.1 |
 //! | [`Keys`], [`KeyChoice`] | keys by security source and name, and when they are valid | RFC 9172 6 |
 //! | [`Fault`] | reasons, and their reason codes | RFC 9172 7.1 |
@@ -106,10 +107,12 @@ mod canonical;
 mod cipher;
 mod confidentiality;
 mod fault;
+mod gcm;
 mod integrity;
 mod keys;
 mod rules;
 mod signature;
+mod streaming;
 #[cfg(test)]
 mod tests;
 
@@ -124,3 +127,4 @@ pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, a
 pub use keys::{Algorithm, Key, KeyChoice, Keys, PINS_MAX, Secret};
 pub use rules::{Service, Verdict, check, discard, find, require};
 pub use signature::{BIB_COSE_SIGN1, Fingerprint, NotAFingerprint, PublicKey};
+pub use streaming::{Decryption, Decryptor, Encryption, decrypt_extensions, encryption_algorithm};

@@ -3,38 +3,48 @@
 use super::forwarding::{MINUTE, has_arrived, random};
 use super::world::{Payload, World};
 use crate::bp::agent::config::RouterKind;
-use crate::bp::agent::{LinkConfig, RetentionReason};
-use crate::bp::{Block, BlockFlags, BlockType, CrcType, CreationTimestamp, DtnTime, Head, v6};
+use crate::bp::agent::{
+    CheckRule, EncryptRule, EncryptedRule, Endpoints, KeyName, LinkConfig, RetentionReason, Security,
+    SignRule, SignatureCheck,
+};
+use crate::bp::bpsec::{Algorithm, Key, Keys};
+use crate::bp::{BlockFlags, BlockType, CreationTimestamp, DtnTime, Head, v6};
 use crate::rng::Rng;
 use crate::service::{
-    BundleName, BundleVersion, BundlesIndication, LinkId, ManagementRequest, NextHop, SendOptions,
+    AppIndication, BundleName, BundleVersion, BundlesIndication, LinkId, ManagementRequest, NextHop,
+    SendFailure, SendId, SendOptions,
 };
 use crate::time::Duration;
+use std::sync::Arc;
 
-/// A security source that encrypts bundles to `secret` endpoints: the block is real, the ciphertext is not.
-#[derive(Debug)]
-pub(in crate::bp::agent) struct Encrypting {
-    flags: BlockFlags,
-    length: usize,
-}
+/// Names of the nodes of a world.
+const NAMES: [&str; 7] = ["n0", "n1", "n2", "n3", "n4", "a", "b"];
 
-impl Encrypting {
-    pub(in crate::bp::agent) fn encrypt(&self, head: &mut Head) {
-        if is_secret(head)
-            && head.blocks.iter().all(|block| block.block_type != BlockType::BlockConfidentiality)
-        {
-            // One target, the payload, and bytes that nobody reads.
-            let mut data = vec![0x81, 0x01];
-            data.resize(2 + self.length, 0);
-            let block = Block {
-                block_type: BlockType::BlockConfidentiality,
-                number: head.free_number(),
-                flags: self.flags,
-                crc: CrcType::None,
-                data: data.into(),
-            };
-            head.blocks.push(block);
-        }
+/// Keys of all nodes, and rules of one that encrypts bundles to `secret` endpoints, after they were signed if it has a key.
+pub(super) fn encrypts_secrets(algorithm: Algorithm, signs: bool) -> Security {
+    let node = |name: &str| format!("dtn://{name}/").parse().expect("a node ID");
+    let of = |name: &&str, algorithm, byte| {
+        Key::new(node(name), "field day", algorithm, &[byte; 32]).expect("a key of this length")
+    };
+    let endpoints = |destination: String| Endpoints { source: "*".into(), destination };
+    let mut keys: Vec<Key> = NAMES.iter().map(|name| of(name, algorithm, 1)).collect();
+    keys.extend(NAMES.iter().filter(|_| signs).map(|name| of(name, Algorithm::Hmac512, 2)));
+    let secret = |name: &&str| endpoints(format!("dtn://{name}/secret"));
+    let check =
+        SignatureCheck { required: true, on_the_way: false, signers: Vec::new(), passes_wrong: false };
+    let encrypt = |name| EncryptRule { endpoints: secret(name), key: Some(KeyName::Any) };
+    Security {
+        keys: Keys::from_iter(keys),
+        sign: vec![SignRule { endpoints: endpoints("*".into()), key: signs.then_some(KeyName::Any) }],
+        check: signs
+            .then(|| CheckRule { endpoints: endpoints("*".into()), check: Some(Arc::new(check)) })
+            .into_iter()
+            .collect(),
+        encrypt: NAMES.iter().map(encrypt).collect(),
+        encrypted: NAMES
+            .iter()
+            .map(|name| EncryptedRule { endpoints: secret(name), required: true })
+            .collect(),
     }
 }
 
@@ -53,6 +63,7 @@ struct Figures {
     plain_over_amateur: usize,
     secret_over_others: usize,
     kept: u64,
+    decrypted: u64,
     fragments: usize,
 }
 
@@ -100,14 +111,13 @@ fn live(seed: u64, figures: &mut Figures) {
             }
         }
     }
+    let algorithm = if rng.chance(0.5) { Algorithm::Aes256Gcm } else { Algorithm::KeyWrap };
+    let security = encrypts_secrets(algorithm, rng.chance(0.5));
+    world.nodes.iter_mut().for_each(|node| node.security = security.clone());
     world.start_all();
-    let flags = [0, 1, 0x10, 0x11].map(BlockFlags)[rng.below(4) as usize];
-    let length = rng.below(2) as usize * 700;
-    let secure = |world: &mut World, node: usize| {
-        let agent = &mut world.nodes[node].agent.as_mut().expect("it is up").engine;
-        agent.encrypting = Some(Encrypting { flags, length });
-    };
-    (0..count).for_each(|node| secure(&mut world, node));
+    // A long header stays on the disk.
+    let report_to = rng.chance(0.3).then(|| format!("dtn://n0/{}", "x".repeat(600)));
+    let mut sent = Vec::new();
     for number in 0..10 {
         let (from, to) = (rng.below(count as u64) as usize, rng.below(count as u64) as usize);
         let service = if rng.chance(0.5) { "secret" } else { "in" };
@@ -117,8 +127,10 @@ fn live(seed: u64, figures: &mut Figures) {
             must_not_fragment: rng.chance(0.1),
             hop_limit: Some(6),
             report_delivery: rng.chance(0.2),
+            report_to: report_to.clone().filter(|_| from == 0),
             ..SendOptions::default()
         };
+        sent.push(payload.clone());
         world.send(from, number, &format!("dtn://n{to}/{service}"), Payload::Given(payload), options);
         world.run_for(Duration::from_millis(rng.below(2000)));
         match rng.below(5) {
@@ -132,7 +144,6 @@ fn live(seed: u64, figures: &mut Figures) {
                 world.crash(node);
                 world.run_for(Duration::from_millis(rng.below(3000)));
                 world.start(node);
-                secure(&mut world, node);
                 (0..pairs.len()).for_each(|cable| world.heal(cable));
             }
             _ => {}
@@ -144,7 +155,7 @@ fn live(seed: u64, figures: &mut Figures) {
             let has_block =
                 head.blocks.iter().any(|block| block.block_type == BlockType::BlockConfidentiality);
             assert!(!(has_block && *is_amateur), "seed {seed}, cable {cable}: {head:?}");
-            // Without the block at the source, the payload is plain until it is encrypted on the way out.
+            assert!(has_block || !is_secret(head), "seed {seed}, cable {cable}, in plaintext: {head:?}");
             assert!(!(is_secret(head) && *is_amateur), "seed {seed}, cable {cable}: {head:?}");
             figures.fragments += usize::from(is_secret(head) && head.primary.fragment.is_some());
             figures.secret_over_others += usize::from(is_secret(head));
@@ -152,7 +163,13 @@ fn live(seed: u64, figures: &mut Figures) {
         }
     }
     for node in 0..count {
-        figures.kept += world.agent(node).counters().kept_encrypted;
+        let counters = world.agent(node).counters();
+        (figures.kept, figures.decrypted) =
+            (figures.kept + counters.kept_encrypted, figures.decrypted + counters.decrypted);
+        // Plaintext arrives, whichever way it came.
+        for taken in &world.nodes[node].user.inbox {
+            assert!(sent.iter().any(|payload| *payload == taken.2), "seed {seed}");
+        }
     }
 }
 
@@ -160,9 +177,9 @@ fn live(seed: u64, figures: &mut Figures) {
 fn no_world_makes_a_link_on_an_amateur_band_carry_an_encrypted_bundle() {
     let mut figures = Figures::default();
     (0..300).for_each(|seed| live(seed, &mut figures));
-    let Figures { plain_over_amateur, secret_over_others, kept, fragments, .. } = figures;
+    let Figures { plain_over_amateur, secret_over_others, kept, decrypted, fragments } = figures;
     assert!(plain_over_amateur > 300 && secret_over_others > 300, "{figures:?}: too few bundles");
-    assert!(kept > 300 && fragments > 60, "{figures:?}: the worlds were too kind");
+    assert!(kept > 300 && fragments > 60 && decrypted > 300, "{figures:?}: the worlds were too kind");
 }
 
 /// Two nodes with the link 1 on an amateur band, and the link 2 beside it, which is dearer.
@@ -178,9 +195,8 @@ fn two_links(second: bool) -> World {
         let (pattern, via) = ("dtn://b/*".to_owned(), NextHop::Link(LinkId(2)));
         world.tell(0, ManagementRequest::SetRoute { pattern, via, cost: 9 });
     }
+    world.nodes.iter_mut().for_each(|node| node.security = encrypts_secrets(Algorithm::Aes256Gcm, false));
     world.start_all();
-    let encrypting = Encrypting { flags: BlockFlags(0), length: 10 };
-    world.nodes[0].agent.as_mut().expect("it is up").engine.encrypting = Some(encrypting);
     world
 }
 
@@ -232,9 +248,8 @@ fn a_link_that_a_peer_opens_on_an_amateur_band_counts_as_one() {
     for is_amateur in [true, false] {
         let mut world = World::new(4);
         world.node("a", |_| {});
+        world.nodes[0].security = encrypts_secrets(Algorithm::Aes256Gcm, false);
         world.start_all();
-        let encrypting = Encrypting { flags: BlockFlags(0), length: 10 };
-        world.nodes[0].agent.as_mut().expect("it is up").engine.encrypting = Some(encrypting);
         if is_amateur {
             world.say_from(0, CALLER, BundlesIndication::Amateur);
         }
@@ -301,4 +316,41 @@ fn what_version_6_encrypts_is_kept_as_well() {
         let is_kept = block_type != v6::BlockType::PayloadIntegrity;
         assert_eq!(world.cables[0].heads6.len(), if is_kept { 1 } else { 2 }, "{block_type:?}");
     }
+}
+
+/// The reason of an expiry says that the bundle was kept from such links.
+#[test]
+fn what_expires_because_it_is_encrypted_says_so() {
+    for service in ["secret", "in"] {
+        let mut world = two_links(false);
+        if service == "in" {
+            world.cut(0);
+        }
+        let options = SendOptions { lifetime: Duration::from_secs(30), ..SendOptions::default() };
+        world.send(0, 1, &format!("dtn://b/{service}"), Payload::Given(random(1, 500)), options);
+        world.run_for(MINUTE);
+        let is_kept = service == "secret";
+        let reason = if is_kept { SendFailure::ExpiredEncrypted } else { SendFailure::Expired };
+        let failed = AppIndication::Failed { send: SendId(1), reason };
+        assert_eq!(world.nodes[0].user.ended[&SendId(1)], failed);
+        let counters = world.agent(0).counters();
+        assert_eq!((counters.deleted_expired, counters.expired_kept_encrypted), (1, u64::from(is_kept)));
+    }
+}
+
+/// The header that leaves is looked at once more: what the agent knows of a bundle does not decide alone.
+#[test]
+fn a_header_with_ciphertext_is_kept_whatever_is_known_of_its_bundle() {
+    let mut world = two_links(false);
+    world.cut(0);
+    send(&mut world, 1, "secret");
+    world.run_for(Duration::from_secs(1));
+    let agent = &mut world.nodes[0].agent.as_mut().expect("it is up").engine;
+    let record = agent.holdings.iter().map(|(record, _)| record).next().expect("a bundle");
+    agent.holdings.get_mut(&record).expect("it is held").encrypted = false;
+    agent.sort_again(record);
+    world.heal(0);
+    world.run_for(MINUTE);
+    assert_eq!(carried(&world, 0), Vec::<String>::new());
+    assert_eq!(world.agent(0).bundles(world.now).count(), 1);
 }

@@ -1,7 +1,6 @@
 //! Scenario tests of the agent.
 
 mod amateur;
-pub(super) use amateur::Encrypting;
 pub(super) mod audit;
 mod chaos;
 mod chosen;
@@ -10,12 +9,14 @@ mod custody;
 mod delivering;
 mod device;
 mod dtlsr;
+mod encryption;
 mod forwarding;
 mod full;
 mod hostile;
 mod manners;
 mod over;
 mod parts;
+mod records;
 mod relays;
 mod roaming;
 mod security;

@@ -60,6 +60,15 @@ pub(super) struct Disk {
     pub(super) refused: BTreeSet<RecordId>,
 }
 
+impl Disk {
+    /// Stores a durable record.
+    pub(super) fn put(&mut self, record: RecordId, bytes: Bytes) {
+        let length = bytes.len() as u64;
+        self.used += length;
+        self.records.insert(record, Log { chunks: BTreeMap::from([(0, bytes)]), length, durable: length });
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) chunks: BTreeMap<u64, Bytes>,

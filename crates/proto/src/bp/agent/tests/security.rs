@@ -37,7 +37,7 @@ fn everything() -> Endpoints {
 
 fn signs(keys: impl IntoIterator<Item = Key>) -> Security {
     let rule = SignRule { endpoints: everything(), key: Some(KeyName::Any) };
-    Security { keys: Keys::from_iter(keys), sign: vec![rule], check: Vec::new() }
+    Security { keys: Keys::from_iter(keys), sign: vec![rule], ..Security::default() }
 }
 
 const REQUIRED: SignatureCheck =
@@ -45,7 +45,7 @@ const REQUIRED: SignatureCheck =
 
 fn checks(keys: Keys, check: SignatureCheck) -> Security {
     let rule = CheckRule { endpoints: everything(), check: Some(Arc::new(check)) };
-    Security { keys, sign: Vec::new(), check: vec![rule] }
+    Security { keys, check: vec![rule], ..Security::default() }
 }
 
 fn first_use() -> Keys {
@@ -151,7 +151,9 @@ fn refused(signer: Option<Key>, keys: &Keys) -> (String, u64) {
     let report = |world: &World| {
         let mut log = world.nodes[MOON].user.log.iter();
         log.find_map(|said| match said {
-            AppIndication::Report { status: ReportedStatus::Deleted, reason, .. } => Some(*reason),
+            AppIndication::Report { status: ReportedStatus::Deleted, reason, reporter, .. } => {
+                (reporter == "dtn://earth/").then_some(*reason)
+            }
             _ => None,
         })
     };
@@ -575,4 +577,104 @@ fn thousands_of_bundles_wait_for_their_verification() {
     world.run_for(MINUTE);
     assert_eq!(world.agent(0).bundles(world.now).count(), 0);
     assert_eq!(world.agent(0).counters().deleted_signature, 599);
+}
+
+/// Both copies of a bundle are verified at the same time: one is forwarded, the genuine one if there is one.
+#[test]
+fn of_two_copies_that_are_verified_at_the_same_time_one_is_forwarded() {
+    let genuine = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    let mut unsigned = genuine.clone();
+    unsigned.head.blocks.clear();
+    let empty = empty_bundle(None);
+    let cases = [
+        ([&genuine, &genuine], true, 1),
+        ([&genuine, &genuine], false, 1),
+        // Long headers, which are read from the disk first.
+        ([&empty, &empty], false, 1),
+        // A copy that proves nothing does not keep the genuine one away, whichever comes first.
+        ([&genuine, &unsigned], false, 2),
+        ([&unsigned, &genuine], false, 2),
+    ];
+    for (copies, required, expected) in cases {
+        let mut world = World::new(4);
+        world.node("orbiter", |_| {});
+        world.node("earth", |_| {});
+        world.cable(0, 1);
+        world.cable(0, 1);
+        world.route(0, "dtn://earth/*", 0);
+        world.nodes[0].security =
+            checks(Keys::from_iter([shared(1)]), SignatureCheck { required, on_the_way: true, ..REQUIRED });
+        // Two injections before the first verification has ended.
+        world.nodes[0].disk.latency = Duration::from_millis(20);
+        world.start_all();
+        world.run_for(MINUTE);
+        for copy in copies {
+            world.inject(0, &copy.to_bytes(), 1000);
+        }
+        world.run_for(MINUTE);
+        let heads = world.cables.iter().map(|cable| cable.heads.len()).sum::<usize>();
+        assert_eq!(heads, expected, "{required}: {}", copies[0].head.blocks.len());
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+    }
+}
+
+/// More bundles, and more copies of one, than may wait for their verification: those above are refused for now.
+#[test]
+fn a_flood_of_bundles_to_be_verified_is_refused_for_now() {
+    let mut bundle = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    for copies in [true, false] {
+        let mut world = alone(Keys::from_iter([shared(2)]), REQUIRED);
+        world.nodes[0].disk.latency = Duration::from_millis(50);
+        let mut most = 0;
+        for round in 0..30 {
+            for sequence in 0..60 {
+                bundle.head.primary.timestamp.sequence = if copies { 0 } else { round * 60 + sequence };
+                world.inject(0, &bundle.to_bytes(), 1000);
+            }
+            world.run_for(Duration::from_millis(100));
+            most = most.max(world.agent(0).bundles(world.now).count());
+        }
+        world.run_for(MINUTE);
+        let (refused, deleted) =
+            (world.agent(0).counters().refused_beyond_checks, world.agent(0).counters().deleted_signature);
+        assert!(
+            refused > 0 && deleted > 0,
+            "copies {copies}: {refused} refused, {deleted} deleted, {most} held"
+        );
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+    }
+}
+
+/// Without a signature, a bundle is refused at its header where one is required; its payload does not come. Fragments that
+/// need not have the signature are received.
+#[test]
+fn what_is_not_signed_is_refused_before_its_payload_arrives() {
+    let mut world = chain_with(1, |_| {});
+    world.nodes[EARTH].security = checks(Keys::from_iter([shared(1)]), REQUIRED);
+    world.start_all();
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 200_000)), SendOptions::default());
+    world.run_for(HOUR);
+    let counters = *world.agent(EARTH).counters();
+    assert_eq!((counters.deleted_signature, counters.signatures_missing, counters.received), (1, 1, 0));
+    assert!(world.cables[1].carried < 20_000, "{} bytes", world.cables[1].carried);
+}
+
+/// A signature would tell the source of a bundle that has none.
+#[test]
+fn bundles_without_a_source_are_not_signed() {
+    let mut world = signed_chain(1, shared(1), &Keys::default());
+    for node in [ORBITER, EARTH] {
+        world.nodes[node].security = Security::default();
+    }
+    world.start_all();
+    let options = SendOptions { source: Some("dtn:none".into()), ..SendOptions::default() };
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 100)), options);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.agent(MOON).counters().signed, 0);
+    assert!(
+        world.cables[0]
+            .heads
+            .iter()
+            .all(|head| head.blocks.iter().all(|block| { block.block_type != BlockType::BlockIntegrity }))
+    );
 }

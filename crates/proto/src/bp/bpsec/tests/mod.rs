@@ -6,6 +6,7 @@ mod keys;
 mod operations;
 mod properties;
 mod signed;
+mod streaming;
 mod vectors;
 
 use super::*;

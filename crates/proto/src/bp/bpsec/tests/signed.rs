@@ -226,3 +226,23 @@ fn known_public_keys_are_bounded() {
     assert!(keys.pin(&Eid::ipn(100, 0), fingerprint(3)), "a known one can change");
     assert_eq!(outcome(&signed(&[PAYLOAD_BLOCK]), &keys), Err(Fault::TooManyKeys));
 }
+
+/// The encoding that others have implemented from the documentation: a change needs another version of the context.
+#[test]
+fn the_block_of_a_signature_is_the_recorded_one() {
+    const RECORDED: &str = include_str!("../../../../../../vectors/bp/cose-sign1.txt");
+    let recorded = |name: &str| {
+        let line = RECORDED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        hex(line.expect("a line"))
+    };
+    let bundle = signed(&[PAYLOAD_BLOCK]);
+    let text: String = bundle.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(bundle.to_bytes(), recorded("bundle"), "{text}");
+    assert_eq!(bundle.head.blocks[0].data, recorded("block"));
+    assert_eq!(fingerprint(1).0, recorded("fingerprint")[..]);
+    // The recorded bundle is verified as well.
+    let read = Bundle::from_bytes(&recorded("bundle"), &DecodePolicy::STRICT).expect("a bundle");
+    let mut keys = Keys::default();
+    assert!(keys.pin(&Eid::ipn(2, 0), fingerprint(1)));
+    assert_eq!(outcome(&read, &keys), Ok(()));
+}
