@@ -195,10 +195,13 @@ impl Keys {
         self.pins.remove(&source.node_id()).is_some()
     }
 
-    /// True if a key of the node is known to which this endpoint belongs.
+    /// True if a key for signatures is known of the node to which this endpoint belongs.
     pub fn know(&self, endpoint: &Eid) -> bool {
         let node = endpoint.node_id();
-        self.pins.contains_key(&node) || self.keys.iter().any(|key| key.source == node)
+        let signs = |key: &Key| {
+            !matches!(key.algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm | Algorithm::KeyWrap)
+        };
+        self.pins.contains_key(&node) || self.keys.iter().any(|key| key.source == node && signs(key))
     }
 
     /// Known public keys by security source.

@@ -94,3 +94,14 @@ fn keys_are_not_shown() {
     let request = SignRequest { fresh_key: Secret::new(Algorithm::Hmac256, &[77; 32]).ok(), ..signing(&[1]) };
     assert!(!format!("{:?} {request:?}", hmac_key("test", 77)).contains("77"));
 }
+
+/// A key for encryption says nothing about signatures.
+#[test]
+fn keys_for_encryption_are_no_keys_of_signatures() {
+    for (algorithm, signs) in
+        [(Algorithm::Aes256Gcm, false), (Algorithm::KeyWrap, false), (Algorithm::Hmac256, true)]
+    {
+        let keys = Keys::from_iter([Key::new(Eid::ipn(2, 0), "k", algorithm, &[1; 32]).expect("a key")]);
+        assert_eq!(keys.know(&Eid::ipn(2, 7)), signs);
+    }
+}
