@@ -105,6 +105,9 @@ pub(super) struct Link {
     pub(super) t1_extensions: u8,
     /// Connection requests (SABM, SABME) sent since the last refusal.
     unanswered_calls: u8,
+    /// True if this station waits longer for the answer to a repeated connection request than the peer does. Two stations that
+    /// call each other at the same time do not hear each other, and would repeat that for ever with the same waits.
+    pub(super) yields: bool,
     /// True after the peer has answered a poll sent after the connection request.
     pub(super) is_confirmed: bool,
     /// True after the peer has sent a frame on the established link.
@@ -161,6 +164,7 @@ impl Link {
             retry_count: 0,
             t1_extensions: 0,
             unanswered_calls: 0,
+            yields: false,
             is_confirmed: false,
             peer_was_heard: false,
             announced_bytes: (0, 0),
@@ -182,7 +186,13 @@ impl Link {
     }
 
     /// Creates a link that connects to its peer.
-    pub(super) fn call(peer: PeerStation, radio: RadioParameters, known: Option<RememberedPeer>) -> Self {
+    pub(super) fn call(
+        own: Callsign,
+        peer: PeerStation,
+        radio: RadioParameters,
+        known: Option<RememberedPeer>,
+    ) -> Self {
+        let yields = own > peer.station;
         let rung = match (peer.link.version, &known) {
             (Version::Plain, _) => SetupStep::Sabm,
             (Version::Extended, _) => SetupStep::Sabme,
@@ -193,7 +203,7 @@ impl Link {
             (Version::Best, _) => SetupStep::Sabme,
         };
         let mut link = Link::new(peer, radio, State::AwaitingConnection(rung));
-        link.known = known;
+        (link.known, link.yields) = (known, yields);
         link.climb(rung);
         link
     }

@@ -311,7 +311,7 @@ impl Station {
         self.tell_end(station);
         self.forget(id);
         let known = self.known.get(&station).cloned();
-        let mut link = Link::call(peer, self.config.radio.clone(), known);
+        let mut link = Link::call(self.config.station, peer, self.config.radio.clone(), known);
         let is_young = self.joined.is_none_or(|began| now.saturating_since(began) < FORMER_RUN_MAX);
         let unsettled = self.config.restarts && is_young && !self.confirmed_peers.contains(&station);
         if self.late_answers_expected.remove(&station) || unsettled {

@@ -1,6 +1,6 @@
 //! Times that a link waits: for an answer (T1), with its own acknowledgement (T2), for requested frames (6.7.1).
 
-use super::link::{Link, Timer};
+use super::link::{Link, State, Timer};
 use crate::time::{Duration, Instant};
 
 /// Maximum restarts of T1 by received frames of the peer between two answers.
@@ -94,7 +94,10 @@ impl Link {
         let back = (answer + self.radio.access()) * (hops + 1);
         let delay = if self.sender.is_polling() { Duration::ZERO } else { self.longest_frame() };
         let needed = there + back + delay + self.radio.turnaround;
-        (needed.max(self.round_trip.most()) * (2 + u32::from(self.retry_count)) / 2).min(ANSWER_MAX)
+        let usual = needed.max(self.round_trip.most()) * (2 + u32::from(self.retry_count)) / 2;
+        let calls_again = matches!(self.state, State::AwaitingConnection(_)) && self.retry_count > 0;
+        let longer = if calls_again && self.yields { usual / 2 } else { Duration::ZERO };
+        (usual + longer).min(ANSWER_MAX)
     }
 
     /// Returns the maximum silence of a peer that was asked to retransmit: two channel accesses and its frame, and one
@@ -184,6 +187,26 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ax25::{LinkConfig, PeerStation, RadioParameters};
+
+    /// Two stations that call each other at the same time repeat their requests at different times.
+    #[test]
+    fn stations_that_call_each_other_do_not_keep_colliding() {
+        let [a, b] = ["OE1ABC-1", "OE1XYZ-7"].map(|name| name.parse().expect("a callsign"));
+        let call = |own, peer| {
+            let mut link = Link::call(
+                own,
+                PeerStation { station: peer, path: Vec::new(), link: LinkConfig::default() },
+                RadioParameters::default(),
+                None,
+            );
+            let first = link.answer_time();
+            link.retry_count = 1;
+            (first, link.answer_time())
+        };
+        let (first, again) = call(a, b);
+        assert_eq!(call(b, a), (first, again + again / 2));
+    }
 
     const NEEDED: Duration = Duration::from_secs(2);
     const TOOK: Duration = Duration::from_millis(800);
