@@ -108,6 +108,8 @@ pub(super) struct Link {
     /// True if this station waits longer for the answer to a repeated connection request than the peer does. Two stations that
     /// call each other at the same time do not hear each other, and would repeat that for ever with the same waits.
     pub(super) yields: bool,
+    /// True after this station has answered a connection request of the peer while it waits for the answer to its own.
+    calls_crossed: bool,
     /// True after the peer has answered a poll sent after the connection request.
     pub(super) is_confirmed: bool,
     /// True after the peer has sent a frame on the established link.
@@ -165,6 +167,7 @@ impl Link {
             t1_extensions: 0,
             unanswered_calls: 0,
             yields: false,
+            calls_crossed: false,
             is_confirmed: false,
             peer_was_heard: false,
             announced_bytes: (0, 0),
@@ -300,6 +303,7 @@ impl Link {
 
     pub(super) fn climb(&mut self, rung: SetupStep) {
         self.state = State::AwaitingConnection(rung);
+        self.calls_crossed = false;
         self.retry_count = 0;
         self.agreed =
             defaults(&self.config, if rung == SetupStep::Sabme { Modulo::Extended } else { Modulo::Eight });
@@ -428,6 +432,14 @@ impl Link {
         };
         if !self.is_closed() {
             self.heard(now);
+        }
+        // Such a frame shows that the peer has the answer to its request. It waits for nothing else, so its answer to this side's
+        // request, which was lost, is not waited for.
+        if let State::AwaitingConnection(rung) = self.state
+            && self.calls_crossed
+            && !matches!(frame.control, Control::Unnumbered { .. })
+        {
+            self.agreed_to_open(now, rung);
         }
         match frame.control {
             Control::Unnumbered { function, poll_final } => {
@@ -559,7 +571,10 @@ impl Link {
                     self.open(now);
                 }
                 (SetupStep::Xid | SetupStep::Sabm, Modulo::Extended) => {}
-                _ => self.acknowledge_call(poll),
+                _ => {
+                    self.acknowledge_call(poll);
+                    self.calls_crossed = true;
+                }
             },
             // The answer was lost, or arrives after the peer's timeout.
             State::Connected if self.is_fresh() && self.agreed.modulo == modulo => {

@@ -270,3 +270,23 @@ fn a_peer_that_begins_anew_ends_the_old_link_with_a_reason() {
     assert_eq!(channel.nodes[B].user.closed, [(CALLER, CloseReason::Reset)]);
     assert_eq!(channel.nodes[B].user.open, [LinkId(LinkId::FIRST_INCOMING + 1)].into());
 }
+
+/// Both call, and each loses the first requests of the other. The first one that is heard is enough for both, as soon as its
+/// sender shows that it has the answer.
+#[test]
+fn stations_that_call_each_other_have_one_link() {
+    let mut channel = Channel::new(1, vec![station("A", &["B"]), station("B", &["A"])]);
+    channel.lose = (0..4).collect();
+    for at in [A, B] {
+        channel.request(at, OWN, PacketsRequest::Connect);
+    }
+    channel.run(15, |channel| channel.nodes.iter().all(|node| node.user.open.contains(&OWN)));
+    let (there, back) = (packets(3, 50), packets(2, 70));
+    channel.send(A, OWN, there.clone());
+    channel.send(B, OWN, back.clone());
+    channel.run(80, |channel| channel.nodes.iter().all(|node| node.user.heard.contains_key(&OWN)));
+    channel.run(120, |channel| {
+        channel.nodes[B].user.heard[&OWN] == there && channel.nodes[A].user.heard[&OWN] == back
+    });
+    assert!(channel.nodes.iter().all(|node| node.user.closed.is_empty()));
+}
