@@ -25,6 +25,9 @@ pub(super) struct PendingMessage {
     pub(super) envelope_id: Option<String>,
     /// Recipients without a known outcome.
     pub(super) recipients: Vec<Recipient>,
+    /// Addresses of recipients as the sender wrote them.
+    #[serde(default)]
+    pub(super) written: BTreeMap<String, String>,
     /// Beginning of the message's header, for notices.
     pub(super) header: String,
     /// True once the next node has the bundle.
@@ -134,6 +137,7 @@ mod tests {
             sender: "alice@alice".into(),
             envelope_id: None,
             recipients: vec![Recipient { address: "bob@bob".into(), on_success: true, on_failure: true }],
+            written: BTreeMap::new(),
             header: "Subject: x\n".into(),
             forwarded: false,
             expires_dtn_ms: Some(time + 1000),

@@ -159,6 +159,11 @@ fn tell(
         let asked = message.recipients.iter().find(|one| one.address == outcome.address);
         asked.is_some_and(|one| if outcome.is_delivered() { one.on_success } else { one.on_failure })
     });
+    for outcome in &mut outcomes {
+        if let Some(written) = message.written.get(&outcome.address) {
+            outcome.address.clone_from(written);
+        }
+    }
     let sender = longwire_proto::smtp::parse_address(&message.sender);
     let user = sender.and_then(|sender| service.settings.user(&sender.local).map(str::to_owned));
     let Some(user) = user.filter(|_| !outcomes.is_empty()) else { return Ok(()) };

@@ -235,8 +235,9 @@ impl Receiver {
         if head.sender.is_empty() {
             return None;
         }
-        let node = parse_address(&head.sender).and_then(|sender| self.service.domains.node(&sender.domain));
-        let is_its_own = node.is_some_and(|node| node == delivery.node);
+        let domains = &self.service.domains;
+        let sender = parse_address(&head.sender);
+        let is_its_own = sender.is_some_and(|sender| domains.stands_for(&sender.domain, &delivery.node));
         (!is_its_own).then(|| {
             let words = "the domain of the sender is not that of the node that sent the message";
             ("5.7.1", words.to_owned())

@@ -1,5 +1,6 @@
 //! The message that a mail program submits: whether it may go, and the bundles that it becomes.
 
+use super::domains::domain_of;
 use super::envelope::{Envelope, MessageHead, Recipient};
 use super::pending::PendingMessage;
 use super::sending::{NotStored, Sender};
@@ -26,8 +27,10 @@ pub(super) struct Submitted {
     sender: Option<MailAddress>,
     declared_bytes: Option<u64>,
     envelope_id: Option<String>,
-    /// Recipients by node.
+    /// Recipients by node, with the addresses that every node knows.
     recipients: BTreeMap<String, Vec<Recipient>>,
+    /// Addresses as the mail program wrote them, for notices.
+    written: BTreeMap<String, String>,
     /// Message with a LF at the end of each line.
     content: BytesMut,
     /// True if the last byte was a CR, which waits for its LF.
@@ -48,6 +51,7 @@ impl Submitted {
             declared_bytes: None,
             envelope_id: None,
             recipients: BTreeMap::new(),
+            written: BTreeMap::new(),
             content: BytesMut::new(),
             ends_in_cr: false,
         }
@@ -58,11 +62,12 @@ impl Submitted {
         self.declared_bytes = None;
         self.envelope_id = None;
         self.recipients.clear();
+        self.written.clear();
         self.content = BytesMut::new();
         self.ends_in_cr = false;
     }
 
-    /// A sender must be a user of this node, as other nodes expect.
+    /// A sender must be a user of this node, as other nodes expect. They do not know its further domains.
     pub(super) fn sender(
         &mut self,
         address: Option<MailAddress>,
@@ -70,21 +75,24 @@ impl Submitted {
         envelope_id: Option<String>,
     ) -> SubmissionAnswer {
         self.abandon();
-        if let Some(address) = &address {
+        let mut sender = None;
+        if let Some(address) = address {
             let domains = &self.service.domains;
             let node = domains.node(&address.domain);
             let user = self.service.settings.user(&address.local);
-            if node.is_none_or(|node| !domains.is_own(&node)) || user.is_none() {
+            let own_domain = domains.own_domain();
+            if let Some(user) = user.filter(|_| node.is_some_and(|node| domains.is_own(&node))) {
+                sender = Some(MailAddress { local: user.to_owned(), domain: own_domain });
+            } else {
                 let users = self.service.settings.users.join(", ");
-                let own = domains.own_domain();
                 let text = format!(
-                    "{address} is not an address of this node; its users are {users} at {own}. Correct the address in the mail \
+                    "{address} is not an address of this node; its users are {users} at {own_domain}. Correct the address in the mail \
                      program, or add the user to [mail] of the node"
                 );
                 return refusal(550, "5.7.1", text);
             }
         }
-        (self.sender, self.declared_bytes, self.envelope_id) = (address, bytes, envelope_id);
+        (self.sender, self.declared_bytes, self.envelope_id) = (sender, bytes, envelope_id);
         Ok("Sender accepted".into())
     }
 
@@ -123,17 +131,21 @@ impl Submitted {
             (_, Notify::Default) => (self.service.settings.receipts, true),
             (_, Notify::Of { success, failure }) => (success, failure),
         };
-        let address = MailAddress {
-            domain: match address.domain.is_empty() {
-                true => self.service.domains.own_domain(),
-                false => address.domain,
-            },
-            ..address
-        };
-        let recipient = Recipient { address: address.to_string(), on_success, on_failure };
+        let domain = domain_of(&node).unwrap_or_else(|| self.service.domains.own_domain());
+        let known = MailAddress { domain, local: address.local.clone() }.to_string();
+        let recipient = Recipient { address: known.clone(), on_success, on_failure };
         let recipients = self.recipients.entry(node).or_default();
-        if recipients.iter().all(|other| other.address != recipient.address) {
-            recipients.push(recipient);
+        match recipients.iter_mut().find(|other| other.address == known) {
+            Some(other) => {
+                other.on_success |= on_success;
+                other.on_failure |= on_failure;
+            }
+            None => {
+                recipients.push(recipient);
+                if !address.domain.is_empty() {
+                    self.written.insert(known, address.to_string());
+                }
+            }
         }
         let way = match &estimate.link {
             Some(link) if estimate.up => format!("Recipient accepted, over link `{link}`"),
@@ -202,6 +214,7 @@ impl Submitted {
     pub(super) async fn complete(&mut self) -> Result<SubmissionAnswer, NodeGone> {
         let message = core::mem::take(&mut self.content).freeze();
         let recipients = core::mem::take(&mut self.recipients);
+        let written = core::mem::take(&mut self.written);
         let sender = self.sender.take().map(|sender| sender.to_string());
         let envelope_id = self.envelope_id.take();
         let mut bundles = Vec::new();
@@ -226,7 +239,11 @@ impl Submitted {
         }
         let (mut stored, mut failures) = (0, Vec::new());
         for (node, endpoint, recipients, head) in bundles {
-            let pending = self.pending(&node, sender.as_deref(), &envelope_id, recipients, &message);
+            let mut pending = self.pending(&node, sender.as_deref(), &envelope_id, recipients, &message);
+            let here = written
+                .iter()
+                .filter(|(known, _)| pending.recipients.iter().any(|one| one.address == **known));
+            pending.written = here.map(|(known, written)| (known.clone(), written.clone())).collect();
             match self.store(endpoint, head, message.clone(), &pending).await? {
                 Ok(()) => stored += 1,
                 Err(not_stored) => failures.push((pending, not_stored)),
@@ -302,6 +319,7 @@ impl Submitted {
             sender: sender.unwrap_or_default().to_owned(),
             envelope_id: envelope_id.clone(),
             recipients,
+            written: BTreeMap::new(),
             header: super::notices::header_of(message),
             forwarded: false,
             expires_dtn_ms: dtn_ms.map(|dtn_ms| dtn_ms.saturating_add(lifetime_ms)),
