@@ -348,6 +348,34 @@ fn only_so_many_mail_programs_at_a_time() {
     pair.program();
 }
 
+/// A node with mail and two links that never come up.
+fn lonely(place: &Place, first: &str, of_mail: &str) -> Node {
+    start(config(&format!(
+        "node = 'dtn://alice/'\n{first}\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\n\
+         listen = '127.0.0.1:0'\n{of_mail}\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'\n[[link]]\nname = 'dave'\n\
+         address = '127.0.0.1:9'\npeer = 'dtn://dave/'\n",
+        place.0.join("mail").display()
+    )))
+}
+
+/// The store takes the bundle for one of two nodes: nothing is accepted, so that the mail program tries again.
+#[test]
+fn a_message_is_accepted_for_all_of_its_nodes_or_for_none() {
+    let place = Place::new("mail-all-or-none");
+    let node = lonely(&place, "", "[agent.limits]\nstore-bytes-max = 25000\n");
+    let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
+    let letter = format!("Subject: long\n\n{}", "0123456789\n".repeat(1500));
+    for notify in ["", " NOTIFY=NEVER", " NOTIFY=SUCCESS"] {
+        let to = [format!("bob@bob{notify}"), format!("dave@dave{notify}")];
+        let reply = program.submit("alice@alice", &[&to[0], &to[1]], &letter);
+        assert!(reply.starts_with("452 4.3.1 Not accepted: "), "{reply}");
+        let status = App::new(&node).status();
+        assert_eq!((&status["bundles"], &status["mail"]["pending"]), (&0.into(), &0.into()), "{notify}");
+    }
+    assert!(program.submit("alice@alice", &["dave@dave"], &letter).starts_with("250 "));
+    assert!(messages(&place.0.join("mail/alice")).is_empty(), "no notice about what was refused");
+}
+
 /// Other nodes know neither the aliases nor the spelling of this one.
 #[test]
 fn envelopes_have_the_addresses_that_every_node_knows() {

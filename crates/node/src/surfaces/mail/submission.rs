@@ -4,7 +4,7 @@ use super::domains::domain_of;
 use super::envelope::{Envelope, MessageHead, Recipient};
 use super::pending::PendingMessage;
 use super::sending::{NotStored, Sender};
-use super::{MailService, NodeGone, receipts};
+use super::{MailService, NodeGone};
 use crate::config::mail::mail_endpoint_of;
 use crate::storage::random_u64;
 use crate::surfaces::message::MessageOptions;
@@ -237,28 +237,31 @@ impl Submitted {
             }
             bundles.push((node, endpoint, recipients, head));
         }
-        let (mut stored, mut failures) = (0, Vec::new());
+        let mut stored = Vec::new();
         for (node, endpoint, recipients, head) in bundles {
             let mut pending = self.pending(&node, sender.as_deref(), &envelope_id, recipients, &message);
-            let here = written
-                .iter()
-                .filter(|(known, _)| pending.recipients.iter().any(|one| one.address == **known));
-            pending.written = here.map(|(known, written)| (known.clone(), written.clone())).collect();
-            match self.store(endpoint, head, message.clone(), &pending).await? {
-                Ok(()) => stored += 1,
-                Err(not_stored) => failures.push((pending, not_stored)),
+            let is_here = |known: &String| pending.recipients.iter().any(|one| one.address == *known);
+            let here: BTreeMap<_, _> =
+                written.clone().into_iter().filter(|(known, _)| is_here(known)).collect();
+            pending.written = here;
+            let not_stored = match self.store(endpoint, head, message.clone(), &pending).await? {
+                Ok(()) => {
+                    stored.push(pending.bundle);
+                    continue;
+                }
+                Err(not_stored) => not_stored,
+            };
+            // The mail program keeps the message, for all of its recipients. What has left already arrives once more when it tries
+            // again, which is better than never.
+            for bundle in stored {
+                self.service.with_pending(|all| all.remove(&bundle));
+                self.node.delete(bundle).await?;
             }
-        }
-        if stored == 0 {
-            let (_, NotStored { reason, is_temporary }) = failures.swap_remove(0);
+            let NotStored { reason, is_temporary } = not_stored;
             return Ok(match is_temporary {
                 true => refusal(452, "4.3.1", format!("Not accepted: {reason}")),
-                false => refusal(554, "5.3.0", format!("Not accepted: {reason}")),
+                false => refusal(554, "5.3.0", format!("Not accepted for {node}: {reason}")),
             });
-        }
-        // The program has sent the message to some recipients, and must not send it to them again.
-        for (pending, NotStored { reason, .. }) in failures {
-            receipts::fail(&self.service, pending, "5.3.1", &format!("The node did not accept it: {reason}"));
         }
         self.service.count("submitted");
         let time = longest.and_then(|longest| Some((longest.time_s?, longest.link?)));
