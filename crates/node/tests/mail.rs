@@ -401,3 +401,17 @@ fn envelopes_have_the_addresses_that_every_node_knows() {
         assert!(notices.iter().all(|notice| notice.contains(part)), "as it was written: {part}: {notices:?}");
     }
 }
+
+/// The creation time of version 6 is in seconds.
+#[test]
+fn receipts_find_their_message_in_version_6() {
+    let version6 = "[agent.version6]\ndefault-version = 6\n";
+    let pair = Pair::start_both("mail-version6", version6, version6);
+    let mut program = pair.program();
+    for number in 1..=3 {
+        assert!(program.submit("alice@alice", &["bob@bob NOTIFY=SUCCESS"], LETTER).starts_with("250 "));
+        pair.wait(&pair.bob, "delivered", number);
+        pair.wait(&pair.alice, "notices_delivered", number);
+    }
+    pair.wait_without_failure();
+}

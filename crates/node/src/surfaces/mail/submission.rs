@@ -283,9 +283,14 @@ impl Submitted {
         pending: &PendingMessage,
     ) -> Result<Result<(), NotStored>, NodeGone> {
         let settings = &self.service.settings;
+        // The lifetime begins at the creation time, before the time at present.
+        let end_ms = pending.expires_dtn_ms.filter(|_| pending.bundle.created.time.0 > 0);
+        let lifetime = end_ms.map_or(settings.lifetime, |end_ms| {
+            Duration::from_millis(end_ms.saturating_sub(pending.bundle.created.time.0))
+        });
         let options = MessageOptions {
             priority: settings.priority,
-            lifetime_s: settings.lifetime.as_secs_f64(),
+            lifetime_s: lifetime.as_secs_f64(),
             report_deletion: pending.wants_notices(),
             created: Some(pending.bundle.created),
             ..MessageOptions::default()
@@ -313,8 +318,8 @@ impl Submitted {
         message: &[u8],
     ) -> PendingMessage {
         let dtn_ms = self.service.clock.dtn_ms();
-        // A number that no other bundle of this node has: the agent counts from zero.
-        let created = (dtn_ms.unwrap_or(0), (1 << 52) | (random_u64() >> 12)).into();
+        // A whole second: version 6 has no others. A number that no other bundle of this node has: the agent counts from zero.
+        let created = (dtn_ms.map_or(0, in_whole_seconds), (1 << 52) | (random_u64() >> 12)).into();
         let lifetime_ms = u64::try_from(self.service.settings.lifetime.as_millis()).unwrap_or(u64::MAX);
         PendingMessage {
             bundle: BundleName { source: self.service.domains.own().to_owned(), created },
@@ -328,6 +333,10 @@ impl Submitted {
             expires_dtn_ms: dtn_ms.map(|dtn_ms| dtn_ms.saturating_add(lifetime_ms)),
         }
     }
+}
+
+fn in_whole_seconds(dtn_ms: u64) -> u64 {
+    dtn_ms / 1000 * 1000
 }
 
 /// A length in the largest fitting unit.
