@@ -415,3 +415,40 @@ fn receipts_find_their_message_in_version_6() {
     }
     pair.wait_without_failure();
 }
+
+/// The right receipt from another node than that of the recipients is none.
+#[test]
+fn only_the_node_of_the_recipients_sends_receipts() {
+    let place = Place::new("mail-receipt-forged");
+    let alice = lonely(&place, "listen = ['127.0.0.1:0']", "");
+    let mut program = MailProgram::connect(alice.mail_address().expect("it listens"));
+    assert!(program.submit("alice@alice", &["bob@bob NOTIFY=SUCCESS"], LETTER).starts_with("250 "));
+    let pending =
+        std::fs::read_dir(place.0.join("mail/.longwire/pending")).expect("a folder").flatten().next();
+    let name = pending.expect("a file").file_name().into_string().expect("a name");
+    let (time, number) =
+        name.strip_suffix(".json").and_then(|name| name.split_once('-')).expect("a timestamp");
+    let mut receipt = b"\x84\x01\x01\x82".to_vec();
+    for part in [time, number] {
+        receipt.push(0x1b);
+        receipt.extend(part.parse::<u64>().expect("a number").to_be_bytes());
+    }
+    // [["bob@bob", "2.1.5", ""]]
+    receipt.extend(b"\x81\x83\x67bob@bob\x652.1.5\x60");
+    let other = |name: &str| {
+        start(config(&format!(
+            "node = 'dtn://{name}/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['{name}']\n[[link]]\nname = 'alice'\n\
+             address = '{}'\npeer = 'dtn://alice/'\n",
+            place.0.join(name).display(),
+            alice.addresses()[0]
+        )))
+    };
+    let carol = other("carol");
+    let mut app = App::new(&carol);
+    let sent = app.send("dtn://alice/mail", &receipt.into(), MessageOptions::default());
+    app.wait_sent(sent);
+    let status = App::new(&alice).wait_status(|status| status["mail"]["counters"]["invalid"] == 1);
+    assert_eq!((&status["mail"]["pending"], messages(&place.0.join("mail/alice")).len()), (&1.into(), 0));
+    let _bob = other("bob");
+    App::new(&alice).wait_status(|status| status["mail"]["counters"]["notices_delivered"] == 1);
+}

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Maximum number of messages; the one with the earliest creation time is forgotten for a new one.
+/// Maximum number of messages; further ones are not accepted.
 const MESSAGES_MAX: usize = 10_000;
 /// Maximum length of a file, bytes: a hundred recipients and a header.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -89,10 +89,7 @@ impl PendingMessages {
     pub(super) fn add(&mut self, message: PendingMessage) -> io::Result<()> {
         let bundle = message.bundle.to_string();
         if self.messages.len() >= MESSAGES_MAX && !self.messages.contains_key(&bundle) {
-            let oldest = self.messages.values().min_by_key(|other| other.bundle.created);
-            if let Some(oldest) = oldest.map(|oldest| oldest.bundle.clone()) {
-                self.remove(&oldest);
-            }
+            return Err(io::Error::other(format!("{MESSAGES_MAX} messages are on their way already")));
         }
         let path = self.folder.join(file_name(&message.bundle));
         let part = path.with_extension("part");

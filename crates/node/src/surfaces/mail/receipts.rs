@@ -99,7 +99,12 @@ fn expire(service: &MailService) {
     for message in service.with_pending(|all| all.expired(dtn_ms.saturating_sub(GRACE_MS))) {
         let wants_receipt = message.recipients.iter().any(|one| one.on_success);
         match message.forwarded {
-            false => fail(service, message, "5.4.7", "its lifetime ended before it could leave this node"),
+            false => fail(
+                service,
+                message,
+                "5.4.7",
+                "its lifetime has ended; as far as is known, it never left this node",
+            ),
             true if wants_receipt => {
                 let words = "its lifetime has ended, and no receipt came; it may have been delivered";
                 fail(service, message, "5.4.7", words);
@@ -112,7 +117,7 @@ fn expire(service: &MailService) {
 
 /// Notifies the sender that the message failed for all recipients whose outcome is not known. Without success, this is tried again after
 /// the end of its lifetime.
-pub(super) fn fail(service: &MailService, message: PendingMessage, status: &str, reason: &str) {
+fn fail(service: &MailService, message: PendingMessage, status: &str, reason: &str) {
     let outcome = |address: &str| Outcome {
         address: address.to_owned(),
         status: status.to_owned(),
@@ -139,11 +144,21 @@ pub(super) fn settle(
 ) -> io::Result<()> {
     let pending = service.with_pending(|all| all.get(&bundle.to_string()).cloned());
     // Nobody else knows what happened there.
-    let Some(message) = pending.filter(|message| message.node == node) else { return Ok(()) };
+    let Some(mut message) = pending else { return Ok(()) };
+    if message.node != node {
+        service.count("invalid");
+        return Ok(());
+    }
+    let has_outcome: Vec<String> = outcomes.iter().map(|outcome| outcome.address.clone()).collect();
     let name = format!("{}.{}", message.bundle.created, receipt.created);
     tell(service, &message, outcomes, node, &name)?;
-    // A receipt has all outcomes that its sender wants to know.
-    service.with_pending(|all| all.remove(&message.bundle));
+    // Deliveries that nobody asked for are not in a receipt.
+    message.recipients.retain(|one| one.on_success && !has_outcome.contains(&one.address));
+    message.forwarded = true;
+    match message.recipients.is_empty() || node == service.domains.own() {
+        true => drop(service.with_pending(|all| all.remove(&message.bundle))),
+        false => service.with_pending(|all| all.add(message))?,
+    }
     Ok(())
 }
 
