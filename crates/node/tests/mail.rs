@@ -402,6 +402,16 @@ fn envelopes_have_the_addresses_that_every_node_knows() {
     }
 }
 
+/// Nothing of it leaves the node, and it is no failure.
+#[test]
+fn a_message_to_a_user_of_the_same_node_waits_for_nothing() {
+    let pair = Pair::start("mail-local", "lifetime = '3 s'");
+    assert!(pair.program().submit("alice@alice", &["alice@alice"], LETTER).starts_with("250 "));
+    pair.wait(&pair.alice, "delivered", 1);
+    pair.wait_without_failure();
+    assert_eq!(messages(&pair.maildir("alice", "alice")).len(), 1);
+}
+
 /// The creation time of version 6 is in seconds.
 #[test]
 fn receipts_find_their_message_in_version_6() {
@@ -414,6 +424,61 @@ fn receipts_find_their_message_in_version_6() {
         pair.wait(&pair.alice, "notices_delivered", number);
     }
     pair.wait_without_failure();
+}
+
+/// One entry for each of many addresses of one user is one message; the list comes from another node.
+#[test]
+fn a_mailbox_gets_one_copy_of_a_message() {
+    let pair = Pair::start("mail-copies", "");
+    let mut here = App::new(&pair.alice);
+    let mut payload = b"\x85\x01\x00\x6balice@alice\x98\x64".to_vec();
+    for number in 0..100 {
+        payload.extend_from_slice(if number % 2 == 0 {
+            b"\x82\x67bob@bob\x00"
+        } else {
+            b"\x82\x67BOB@Bob\x00"
+        });
+    }
+    payload.extend_from_slice(b"\x41x");
+    let sent = here.send("dtn://bob/mail", &payload.into(), MessageOptions::default());
+    here.wait_sent(sent);
+    App::new(&pair.bob)
+        .wait_status(|status| status["bundles"] == 0 && status["mail"]["counters"]["delivered"] != 0);
+    assert_eq!(messages(&pair.maildir("bob", "bob")).len(), 1);
+}
+
+/// One of two Maildirs cannot be written: the other one gets the message once, also after it was deleted there.
+#[test]
+fn what_a_user_deletes_does_not_come_again() {
+    let pair = Pair::start("mail-again", "");
+    let carol = pair.maildir("bob", "carol");
+    std::fs::remove_dir_all(&carol).expect("a Maildir");
+    std::fs::write(&carol, "").expect("a file");
+    let to = ["carol@bob", "bob@bob"];
+    assert!(pair.program().submit("alice@alice", &to, LETTER).starts_with("250 "));
+    pair.wait(&pair.bob, "delivered", 1);
+    let new = pair.maildir("bob", "bob").join("new");
+    for entry in std::fs::read_dir(&new).expect("a folder").flatten() {
+        std::fs::remove_file(entry.path()).expect("a file");
+    }
+    std::fs::remove_file(&carol).expect("a file");
+    App::new(&pair.bob).wait_status(|status| status["bundles"] == 0 && status["mail"]["trouble"].is_null());
+    assert_eq!((messages(&carol).len(), messages(&pair.maildir("bob", "bob")).len()), (1, 0));
+}
+
+/// A header that a message begins with cannot go on in the line of the node.
+#[test]
+fn the_way_in_the_header_ends_before_the_message() {
+    let pair = Pair::start("mail-trace", "");
+    let mut program = pair.program();
+    for (number, message) in [" (signature valid)\nFrom: x\n", "no header\n", "\nbody\n"].iter().enumerate() {
+        assert!(program.submit("alice@alice", &["bob@bob"], message).starts_with("250 "));
+        pair.wait(&pair.bob, "delivered", number as u64 + 1);
+        let got = messages(&pair.maildir("bob", "bob"));
+        let text = got.iter().find(|text| text.ends_with(message)).expect("it came");
+        let (trace, _) = text.split_at(text.len() - message.trim_start_matches('\n').len());
+        assert!(trace.ends_with(" +0000\n\n"), "{text}");
+    }
 }
 
 /// The right receipt from another node than that of the recipients is none.
