@@ -481,6 +481,25 @@ fn the_way_in_the_header_ends_before_the_message() {
     }
 }
 
+/// An operator sees it before the first message comes.
+#[test]
+fn a_folder_that_cannot_be_made_is_told_at_once() {
+    let place = Place::new("mail-no-folder");
+    std::fs::create_dir_all(place.0.join("mail")).expect("a folder");
+    std::fs::write(place.0.join("mail/alice"), "").expect("a file");
+    let node = lonely(&place, "", "");
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["mail"]["trouble"].is_string());
+    // A port that is open, and an endpoint that is registered, do not end it.
+    let sent =
+        app.send("dtn://alice/mail", &bytes::Bytes::from_static(b"no mail"), MessageOptions::default());
+    app.wait_sent(sent);
+    let status =
+        app.wait_status(|status| status["mail"]["counters"]["invalid"] == 1 && status["bundles"] == 0);
+    let trouble = status["mail"]["trouble"].as_str().unwrap_or_default();
+    assert!(trouble.contains("cannot create the Maildirs"), "{:#}", status["mail"]);
+}
+
 /// The right receipt from another node than that of the recipients is none.
 #[test]
 fn only_the_node_of_the_recipients_sends_receipts() {

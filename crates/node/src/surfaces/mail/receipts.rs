@@ -4,7 +4,7 @@ use super::envelope::Outcome;
 use super::notices::Notice;
 use super::pending::PendingMessage;
 use super::sending::Sender;
-use super::{MailService, NodeGone};
+use super::{MailService, NodeGone, Part};
 use crate::clock::unix_s;
 use crate::surfaces::event_log::EventReader;
 use crate::view::Event;
@@ -32,7 +32,10 @@ pub(super) async fn serve(service: Arc<MailService>, mut reader: EventReader) ->
                 let Some((_, events)) = events else { return Err(NodeGone) };
                 events.iter().for_each(|record| hear(&service, &record.event));
             }
-            _ = expiry.tick() => expire(&service),
+            _ = expiry.tick() => {
+                service.make_maildirs();
+                expire(&service);
+            }
             () = node.gone() => return Err(NodeGone),
         }
     }
@@ -44,9 +47,10 @@ fn hear(service: &MailService, event: &Event) {
         Event::BundleForwarded { bundle } => {
             if let Some(message) = pending(&bundle.id).filter(|message| !message.forwarded) {
                 let forwarded = PendingMessage { forwarded: true, ..message };
-                if let Err(error) = service.with_pending(|all| all.add(forwarded)) {
-                    service.trouble(Some(format!("cannot note that a message has left: {error}")));
-                }
+                let noted = service.with_pending(|all| all.add(forwarded));
+                let trouble =
+                    noted.err().map(|error| format!("cannot note that a message has left: {error}"));
+                service.trouble(Part::Pending, trouble);
             }
         }
         Event::BundleDeleted { bundle, reason } => {
@@ -190,11 +194,12 @@ fn tell(
     let file = format!("{}.{name}.notice.{domain}", unix_s(message.bundle.created.time.0));
     match service.maildirs.deliver(&user, &file, &[text.as_bytes()]) {
         Ok(_) => {
+            service.trouble(Part::Notices, None);
             service.count(if is_success { "notices_delivered" } else { "notices_failed" });
             Ok(())
         }
         Err(error) => {
-            service.trouble(Some(format!("cannot write a notice for {user}: {error}")));
+            service.trouble(Part::Notices, Some(format!("cannot write a notice for {user}: {error}")));
             Err(error)
         }
     }

@@ -2,7 +2,7 @@
 
 use super::envelope::{Envelope, HEAD_BYTES_MAX, MessageHead, Outcome};
 use super::sending::Sender;
-use super::{AGAIN_AFTER, MailService, NodeGone, notices, receipts};
+use super::{AGAIN_AFTER, MailService, NodeGone, Part, notices, receipts};
 use crate::config::mail::mail_endpoint_of;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
@@ -89,11 +89,11 @@ pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
             Reply::Gone { delivery, .. } => receiver.forget(delivery),
             // Another application has the endpoint.
             Reply::Error { what, .. } => {
-                receiver.service.trouble(Some(what));
+                receiver.service.trouble(Part::Endpoint, Some(what));
                 tokio::time::sleep(AGAIN_AFTER).await;
                 receiver.register().await?;
             }
-            Reply::Registered { .. } => receiver.service.trouble(None),
+            Reply::Registered { .. } => receiver.service.trouble(Part::Endpoint, None),
             _ => {}
         }
     }
@@ -144,13 +144,13 @@ impl Receiver {
             Ok(()) => {}
             Err(NotDone::Gone) => return Ok(()),
             Err(NotDone::Later(why)) => {
-                self.service.trouble(Some(why));
+                self.service.trouble(Part::Delivery, Some(why));
                 self.postponed.push_back((Instant::now() + AGAIN_AFTER, delivery));
                 return Ok(());
             }
         }
         if self.postponed.is_empty() {
-            self.service.trouble(None);
+            self.service.trouble(Part::Delivery, None);
         }
         let number = delivery.number;
         self.ask(Request::Taken { delivery: number }).await?;

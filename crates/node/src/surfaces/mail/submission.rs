@@ -4,7 +4,7 @@ use super::domains::domain_of;
 use super::envelope::{Envelope, MessageHead, Recipient};
 use super::pending::PendingMessage;
 use super::sending::{NotStored, Sender};
-use super::{MailService, NodeGone};
+use super::{MailService, NodeGone, Part};
 use crate::config::mail::mail_endpoint_of;
 use crate::storage::random_u64;
 use crate::surfaces::message::MessageOptions;
@@ -295,12 +295,13 @@ impl Submitted {
             created: Some(pending.bundle.created),
             ..MessageOptions::default()
         };
-        if pending.wants_notices()
-            && let Err(error) = self.service.with_pending(|all| all.add(pending.clone()))
-        {
-            let reason = format!("it cannot be remembered for its receipt: {error}");
-            self.service.trouble(Some(reason.clone()));
-            return Ok(Err(NotStored { reason, is_temporary: true }));
+        if pending.wants_notices() {
+            let added = self.service.with_pending(|all| all.add(pending.clone()));
+            let reason = added.err().map(|error| format!("it cannot be remembered for its receipt: {error}"));
+            self.service.trouble(Part::Pending, reason.clone());
+            if let Some(reason) = reason {
+                return Ok(Err(NotStored { reason, is_temporary: true }));
+            }
         }
         let stored = self.node.send(endpoint, head, message, options).await?;
         if stored.is_err() {
