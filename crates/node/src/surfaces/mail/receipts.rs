@@ -60,6 +60,9 @@ fn hear(service: &MailService, event: &Event) {
                     "lifetime_expired" => {
                         ("5.4.7", format!("its lifetime ended before it could leave {node}"))
                     }
+                    "no_route" => {
+                        ("5.4.4", format!("it was deleted at {node}: no route, or the next node refused it"))
+                    }
                     other => ("5.0.0", format!("it was deleted at {node}: {}", other.replace('_', " "))),
                 };
                 fail(service, message, status, &words);

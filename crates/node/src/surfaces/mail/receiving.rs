@@ -291,7 +291,8 @@ impl Receiver {
             message.extend_from_slice(&rest);
         }
         // A message that begins with no field would go on in the last one of the trace.
-        let end: &[u8] = if begins_with_field(&message) { b"" } else { b"\n" };
+        let ends_trace = message.first() == Some(&b'\n') || begins_with_field(&message);
+        let end: &[u8] = if ends_trace { b"" } else { b"\n" };
         for (user, address) in ready {
             let trace = self.trace(head, delivery, address);
             let name = format!("{}.{}", file_name(&delivery.bundle), self.service.domains.own_domain());
