@@ -71,6 +71,8 @@ pub struct Server {
     closes: bool,
     aborts: bool,
     deadline: Option<Instant>,
+    /// True if the deadline is that of a session that has ended.
+    is_last_deadline: bool,
     up: VecDeque<SubmissionIndication>,
 }
 
@@ -96,6 +98,7 @@ impl Server {
             closes: false,
             aborts: false,
             deadline: None,
+            is_last_deadline: false,
             up: VecDeque::new(),
         }
     }
@@ -335,8 +338,12 @@ impl Server {
         }
     }
 
-    /// Waits anew for the mail program.
+    /// Waits anew for the mail program, and once for its close after the end of the session.
     fn rest(&mut self, now: Instant) {
+        let is_ending = matches!(self.phase, Phase::Ending);
+        if core::mem::replace(&mut self.is_last_deadline, is_ending) && is_ending {
+            return;
+        }
         let waits = !matches!(self.phase, Phase::Question(_) | Phase::Over | Phase::Silent);
         self.deadline = waits.then(|| now + self.config.patience);
     }

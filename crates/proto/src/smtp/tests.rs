@@ -339,6 +339,19 @@ fn everything_has_a_limit() {
     assert_eq!(story.now, Instant::ZERO + Duration::from_secs(600));
 }
 
+/// A program that neither closes nor is silent is disconnected all the same.
+#[test]
+fn a_session_that_has_ended_waits_once() {
+    let mut story = Story::new(Config::default(), yes);
+    assert_eq!(story.say("QUIT"), "221 2.0.0 Goodbye\r\n");
+    let end = story.server.poll_timeout().expect("it waits for the program");
+    for _ in 0..3 {
+        story.now += Duration::from_secs(60);
+        story.say_bytes(b"x");
+        assert_eq!(story.server.poll_timeout(), Some(end));
+    }
+}
+
 /// A program that does not read its replies is not read either.
 #[test]
 fn commands_wait_while_replies_do() {

@@ -25,7 +25,7 @@ impl Domains {
             let node = node.trim_end_matches('*').to_owned();
             node.parse::<Eid>().ok().map(text)
         });
-        for node in known.chain([own.to_owned()]) {
+        for node in known {
             named.extend(domain_of(&node).map(|domain| (domain.to_ascii_lowercase(), node.clone())));
         }
         let written = config.mail.domains.iter().map(|(domain, node)| {
@@ -33,6 +33,8 @@ impl Domains {
             (domain.to_ascii_lowercase(), node)
         });
         named.extend(written);
+        // Nothing else stands for this node's own name.
+        named.extend(domain_of(own).map(|domain| (domain.to_ascii_lowercase(), own.to_owned())));
         Domains { own: own.to_owned(), named }
     }
 
@@ -56,6 +58,17 @@ impl Domains {
         node.parse::<Eid>().ok().filter(Eid::is_node_id).map(|eid| eid.to_string())
     }
 
+    /// True if a domain stands for a node. That of the node itself is understood in upper and lower case, also if the configuration
+    /// does not name the node.
+    pub(super) fn stands_for(&self, domain: &str, node: &str) -> bool {
+        let short = match domain.len().checked_sub(4).and_then(|at| domain.split_at_checked(at)) {
+            Some((short, end)) if end.eq_ignore_ascii_case(".dtn") => short,
+            _ => domain,
+        };
+        let is_its_name = |own: String| own.eq_ignore_ascii_case(domain) || own.eq_ignore_ascii_case(short);
+        self.node(domain).is_some_and(|found| found == node) || domain_of(node).is_some_and(is_its_name)
+    }
+
     pub(super) fn is_own(&self, node: &str) -> bool {
         node == self.own
     }
@@ -70,8 +83,8 @@ impl Domains {
     }
 }
 
-/// Returns the domain that stands for a node.
-fn domain_of(node: &str) -> Option<String> {
+/// Returns the domain that stands for a node, at every node.
+pub(super) fn domain_of(node: &str) -> Option<String> {
     match node.strip_prefix("ipn:").and_then(|rest| rest.strip_suffix(".0")) {
         Some(number) => Some(format!("{number}.ipn")),
         None => Some(node.strip_prefix("dtn://")?.strip_suffix('/')?.to_owned()),
@@ -106,6 +119,17 @@ mod tests {
             assert_eq!(domains.node(domain).as_deref(), Some(node), "{domain}");
         }
         assert_eq!(domains.node("x.ipn"), None);
+        for (domain, node, stands) in [
+            ("ALICE", "dtn://alice/", true),
+            ("dl2abc.DTN", "dtn://DL2ABC/", true),
+            ("7.IPN", "ipn:7.0", true),
+            ("club.example", "dtn://carol/", true),
+            ("club.example", "dtn://dave/", false),
+            ("x", "dtn://y/", false),
+            ("\u{e4}dtn", "dtn://y/", false),
+        ] {
+            assert_eq!(domains.stands_for(domain, node), stands, "{domain} {node}");
+        }
         assert!(domains.is_own("dtn://alice/") && !domains.is_own("dtn://bob/"));
         assert_eq!(domains.own_domain(), "alice");
     }

@@ -37,6 +37,7 @@ use domains::Domains;
 use longwire_settings::error::Error;
 use maildir::Maildirs;
 use pending::PendingMessages;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -63,6 +64,22 @@ struct MailService {
     clock: Clock,
     client_factory: ClientFactory,
     status: SharedStatus,
+    troubles: Mutex<BTreeMap<Part, String>>,
+}
+
+/// Part of mail that can have a problem of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// Folder of the Maildirs.
+    Folder,
+    /// Endpoint of mail.
+    Endpoint,
+    /// Messages that arrive.
+    Delivery,
+    /// Files of the messages on their way.
+    Pending,
+    /// Notices for senders.
+    Notices,
 }
 
 /// Wall clock.
@@ -95,14 +112,27 @@ impl MailService {
         self.change(|shown| *shown.counters.entry(counter.to_owned()).or_default() += 1);
     }
 
-    /// Sets the current problem, or none.
-    fn trouble(&self, what: Option<String>) {
-        let before = self.change(|shown| core::mem::replace(&mut shown.trouble, what.clone()));
+    /// Sets the current problem of a part, or none. Those of other parts stay.
+    fn trouble(&self, part: Part, what: Option<String>) {
+        let mut troubles = self.troubles.lock().expect("no thread panics with it");
+        let before = match &what {
+            Some(what) => troubles.insert(part, what.clone()),
+            None => troubles.remove(&part),
+        };
+        let shown: Vec<_> = troubles.values().cloned().collect();
+        self.change(|status| status.trouble = (!shown.is_empty()).then(|| shown.join("; ")));
         if before != what
             && let Some(what) = what
         {
             tracing::warn!(target: "mail", "{what}");
         }
+    }
+
+    /// Creates the Maildirs that are missing.
+    fn make_maildirs(&self) {
+        let made = self.maildirs.make(&self.settings.users);
+        let trouble = made.err().map(|error| format!("cannot create the Maildirs: {error}"));
+        self.trouble(Part::Folder, trouble);
     }
 
     /// Changes the messages whose senders are to be notified, and shows their number.
@@ -151,6 +181,7 @@ pub(crate) fn start(
         clock: Clock(clock.clone()),
         client_factory: client_factory.clone(),
         status: status.clone(),
+        troubles: Mutex::default(),
         settings,
     };
     service.change(|shown| {
@@ -167,11 +198,10 @@ pub(crate) fn start(
         .spawn(move || {
             runtime.block_on(async {
                 let service = Arc::new(service);
-                if let Err(error) = service.maildirs.make(&service.settings.users) {
-                    service.trouble(Some(format!("cannot create the Maildirs: {error}")));
-                }
+                service.make_maildirs();
                 if let Err(error) = service.with_pending(PendingMessages::load) {
-                    service.trouble(Some(format!("cannot read the messages on their way: {error}")));
+                    let what = format!("cannot read the messages on their way: {error}");
+                    service.trouble(Part::Pending, Some(what));
                 }
                 if let Some(listener) = listener {
                     tokio::spawn(connection::accept(service.clone(), listener));

@@ -151,6 +151,7 @@ pub(super) fn date(dtn_ms: u64) -> String {
 mod tests {
     use super::*;
     use longwire_proto::service::BundleName;
+    use std::collections::BTreeMap;
 
     fn message() -> PendingMessage {
         let text = "From: Alice <alice@alice>\nX-Other: 1\nSubject: =?utf-8?q?M=C3=BCnchen?=\n and more\nTo: bob@bob\n\
@@ -161,6 +162,7 @@ mod tests {
             sender: "alice@alice".into(),
             envelope_id: Some("abc".into()),
             recipients: Vec::new(),
+            written: BTreeMap::new(),
             header: header_of(text.as_bytes()),
             forwarded: false,
             expires_dtn_ms: None,

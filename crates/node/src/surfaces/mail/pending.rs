@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Maximum number of messages; the one with the earliest creation time is forgotten for a new one.
+/// Maximum number of messages; further ones are not accepted.
 const MESSAGES_MAX: usize = 10_000;
 /// Maximum length of a file, bytes: a hundred recipients and a header.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -25,6 +25,9 @@ pub(super) struct PendingMessage {
     pub(super) envelope_id: Option<String>,
     /// Recipients without a known outcome.
     pub(super) recipients: Vec<Recipient>,
+    /// Addresses of recipients as the sender wrote them.
+    #[serde(default)]
+    pub(super) written: BTreeMap<String, String>,
     /// Beginning of the message's header, for notices.
     pub(super) header: String,
     /// True once the next node has the bundle.
@@ -86,10 +89,7 @@ impl PendingMessages {
     pub(super) fn add(&mut self, message: PendingMessage) -> io::Result<()> {
         let bundle = message.bundle.to_string();
         if self.messages.len() >= MESSAGES_MAX && !self.messages.contains_key(&bundle) {
-            let oldest = self.messages.values().min_by_key(|other| other.bundle.created);
-            if let Some(oldest) = oldest.map(|oldest| oldest.bundle.clone()) {
-                self.remove(&oldest);
-            }
+            return Err(io::Error::other(format!("{MESSAGES_MAX} messages are on their way already")));
         }
         let path = self.folder.join(file_name(&message.bundle));
         let part = path.with_extension("part");
@@ -134,6 +134,7 @@ mod tests {
             sender: "alice@alice".into(),
             envelope_id: None,
             recipients: vec![Recipient { address: "bob@bob".into(), on_success: true, on_failure: true }],
+            written: BTreeMap::new(),
             header: "Subject: x\n".into(),
             forwarded: false,
             expires_dtn_ms: Some(time + 1000),

@@ -4,7 +4,7 @@ use super::envelope::Outcome;
 use super::notices::Notice;
 use super::pending::PendingMessage;
 use super::sending::Sender;
-use super::{MailService, NodeGone};
+use super::{MailService, NodeGone, Part};
 use crate::clock::unix_s;
 use crate::surfaces::event_log::EventReader;
 use crate::view::Event;
@@ -32,7 +32,10 @@ pub(super) async fn serve(service: Arc<MailService>, mut reader: EventReader) ->
                 let Some((_, events)) = events else { return Err(NodeGone) };
                 events.iter().for_each(|record| hear(&service, &record.event));
             }
-            _ = expiry.tick() => expire(&service),
+            _ = expiry.tick() => {
+                service.make_maildirs();
+                expire(&service);
+            }
             () = node.gone() => return Err(NodeGone),
         }
     }
@@ -44,9 +47,10 @@ fn hear(service: &MailService, event: &Event) {
         Event::BundleForwarded { bundle } => {
             if let Some(message) = pending(&bundle.id).filter(|message| !message.forwarded) {
                 let forwarded = PendingMessage { forwarded: true, ..message };
-                if let Err(error) = service.with_pending(|all| all.add(forwarded)) {
-                    service.trouble(Some(format!("cannot note that a message has left: {error}")));
-                }
+                let noted = service.with_pending(|all| all.add(forwarded));
+                let trouble =
+                    noted.err().map(|error| format!("cannot note that a message has left: {error}"));
+                service.trouble(Part::Pending, trouble);
             }
         }
         Event::BundleDeleted { bundle, reason } => {
@@ -55,6 +59,9 @@ fn hear(service: &MailService, event: &Event) {
                 let (status, words) = match &**reason {
                     "lifetime_expired" => {
                         ("5.4.7", format!("its lifetime ended before it could leave {node}"))
+                    }
+                    "no_route" => {
+                        ("5.4.4", format!("it was deleted at {node}: no route, or the next node refused it"))
                     }
                     other => ("5.0.0", format!("it was deleted at {node}: {}", other.replace('_', " "))),
                 };
@@ -99,7 +106,12 @@ fn expire(service: &MailService) {
     for message in service.with_pending(|all| all.expired(dtn_ms.saturating_sub(GRACE_MS))) {
         let wants_receipt = message.recipients.iter().any(|one| one.on_success);
         match message.forwarded {
-            false => fail(service, message, "5.4.7", "its lifetime ended before it could leave this node"),
+            false => fail(
+                service,
+                message,
+                "5.4.7",
+                "its lifetime has ended; as far as is known, it never left this node",
+            ),
             true if wants_receipt => {
                 let words = "its lifetime has ended, and no receipt came; it may have been delivered";
                 fail(service, message, "5.4.7", words);
@@ -112,7 +124,7 @@ fn expire(service: &MailService) {
 
 /// Notifies the sender that the message failed for all recipients whose outcome is not known. Without success, this is tried again after
 /// the end of its lifetime.
-pub(super) fn fail(service: &MailService, message: PendingMessage, status: &str, reason: &str) {
+fn fail(service: &MailService, message: PendingMessage, status: &str, reason: &str) {
     let outcome = |address: &str| Outcome {
         address: address.to_owned(),
         status: status.to_owned(),
@@ -139,11 +151,21 @@ pub(super) fn settle(
 ) -> io::Result<()> {
     let pending = service.with_pending(|all| all.get(&bundle.to_string()).cloned());
     // Nobody else knows what happened there.
-    let Some(message) = pending.filter(|message| message.node == node) else { return Ok(()) };
+    let Some(mut message) = pending else { return Ok(()) };
+    if message.node != node {
+        service.count("invalid");
+        return Ok(());
+    }
+    let has_outcome: Vec<String> = outcomes.iter().map(|outcome| outcome.address.clone()).collect();
     let name = format!("{}.{}", message.bundle.created, receipt.created);
     tell(service, &message, outcomes, node, &name)?;
-    // A receipt has all outcomes that its sender wants to know.
-    service.with_pending(|all| all.remove(&message.bundle));
+    // Deliveries that nobody asked for are not in a receipt.
+    message.recipients.retain(|one| one.on_success && !has_outcome.contains(&one.address));
+    message.forwarded = true;
+    match message.recipients.is_empty() || node == service.domains.own() {
+        true => drop(service.with_pending(|all| all.remove(&message.bundle))),
+        false => service.with_pending(|all| all.add(message))?,
+    }
     Ok(())
 }
 
@@ -159,6 +181,11 @@ fn tell(
         let asked = message.recipients.iter().find(|one| one.address == outcome.address);
         asked.is_some_and(|one| if outcome.is_delivered() { one.on_success } else { one.on_failure })
     });
+    for outcome in &mut outcomes {
+        if let Some(written) = message.written.get(&outcome.address) {
+            outcome.address.clone_from(written);
+        }
+    }
     let sender = longwire_proto::smtp::parse_address(&message.sender);
     let user = sender.and_then(|sender| service.settings.user(&sender.local).map(str::to_owned));
     let Some(user) = user.filter(|_| !outcomes.is_empty()) else { return Ok(()) };
@@ -170,11 +197,12 @@ fn tell(
     let file = format!("{}.{name}.notice.{domain}", unix_s(message.bundle.created.time.0));
     match service.maildirs.deliver(&user, &file, &[text.as_bytes()]) {
         Ok(_) => {
+            service.trouble(Part::Notices, None);
             service.count(if is_success { "notices_delivered" } else { "notices_failed" });
             Ok(())
         }
         Err(error) => {
-            service.trouble(Some(format!("cannot write a notice for {user}: {error}")));
+            service.trouble(Part::Notices, Some(format!("cannot write a notice for {user}: {error}")));
             Err(error)
         }
     }

@@ -2,7 +2,7 @@
 
 use super::envelope::{Envelope, HEAD_BYTES_MAX, MessageHead, Outcome};
 use super::sending::Sender;
-use super::{AGAIN_AFTER, MailService, NodeGone, notices, receipts};
+use super::{AGAIN_AFTER, MailService, NodeGone, Part, notices, receipts};
 use crate::config::mail::mail_endpoint_of;
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use longwire_proto::bp::Eid;
 use longwire_proto::service::BundleName;
 use longwire_proto::smtp::parse_address;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -28,6 +28,10 @@ struct MailDelivery {
     node: String,
     length: u64,
     signature: Option<Box<Signature>>,
+    /// Users who have the message: what they delete or move does not come again.
+    written: BTreeSet<String>,
+    /// Outcomes, once everything is written.
+    outcomes: Option<Vec<Outcome>>,
 }
 
 struct Receiver {
@@ -78,17 +82,18 @@ pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
             Reply::Delivered { delivery: number, source, created, length, signature, .. } => {
                 let node = source.parse::<Eid>().map_or(String::new(), |eid| eid.node_id().to_string());
                 let bundle = BundleName { source, created };
-                let delivery = MailDelivery { number, bundle, node, length, signature };
+                let (written, outcomes) = Default::default();
+                let delivery = MailDelivery { number, bundle, node, length, signature, written, outcomes };
                 receiver.handle(delivery).await?;
             }
             Reply::Gone { delivery, .. } => receiver.forget(delivery),
             // Another application has the endpoint.
             Reply::Error { what, .. } => {
-                receiver.service.trouble(Some(what));
+                receiver.service.trouble(Part::Endpoint, Some(what));
                 tokio::time::sleep(AGAIN_AFTER).await;
                 receiver.register().await?;
             }
-            Reply::Registered { .. } => receiver.service.trouble(None),
+            Reply::Registered { .. } => receiver.service.trouble(Part::Endpoint, None),
             _ => {}
         }
     }
@@ -134,18 +139,18 @@ impl Receiver {
     }
 
     /// Handles a delivery and takes it. One that fails is tried again later, so that it does not hold up others.
-    async fn handle(&mut self, delivery: MailDelivery) -> Result<(), NodeGone> {
-        match self.receive(&delivery).await? {
+    async fn handle(&mut self, mut delivery: MailDelivery) -> Result<(), NodeGone> {
+        match self.receive(&mut delivery).await? {
             Ok(()) => {}
             Err(NotDone::Gone) => return Ok(()),
             Err(NotDone::Later(why)) => {
-                self.service.trouble(Some(why));
+                self.service.trouble(Part::Delivery, Some(why));
                 self.postponed.push_back((Instant::now() + AGAIN_AFTER, delivery));
                 return Ok(());
             }
         }
         if self.postponed.is_empty() {
-            self.service.trouble(None);
+            self.service.trouble(Part::Delivery, None);
         }
         let number = delivery.number;
         self.ask(Request::Taken { delivery: number }).await?;
@@ -155,7 +160,7 @@ impl Receiver {
         .await
     }
 
-    async fn receive(&mut self, delivery: &MailDelivery) -> Result<Result<(), NotDone>, NodeGone> {
+    async fn receive(&mut self, delivery: &mut MailDelivery) -> Result<Result<(), NotDone>, NodeGone> {
         let first = delivery.length.min(HEAD_BYTES_MAX);
         let Some(mut payload) = self.read(delivery, 0, first).await? else { return Ok(Err(NotDone::Gone)) };
         match Envelope::decode(&mut payload, delivery.length) {
@@ -170,29 +175,21 @@ impl Receiver {
                 Ok(settled.map_err(NotDone::from))
             }
             Ok(Envelope::Message(head)) => {
-                let refusal = self.refusal(&head, delivery);
-                let mut message = BytesMut::from(&payload[..]);
-                if refusal.is_none() {
-                    let Some(rest) = self.read(delivery, first, delivery.length).await? else {
-                        return Ok(Err(NotDone::Gone));
-                    };
-                    message.extend_from_slice(&rest);
-                }
-                let outcomes = match refusal {
-                    Some((status, reason)) => {
-                        self.service.count("returned");
-                        let outcome = |address: &str| Outcome {
-                            address: address.to_owned(),
-                            status: status.to_owned(),
-                            reason: reason.clone(),
-                        };
-                        head.recipients.iter().map(|recipient| outcome(&recipient.address)).collect()
-                    }
-                    None => match self.deliver(&head, delivery, &message) {
-                        Ok(outcomes) => outcomes,
-                        Err(error) => return Ok(Err(error.into())),
+                let outcomes = match delivery.outcomes.clone() {
+                    Some(outcomes) => outcomes,
+                    None => match self.refusal(&head, delivery) {
+                        Some((status, reason)) => {
+                            self.service.count("returned");
+                            let all = head.recipients.iter();
+                            all.map(|recipient| outcome(&recipient.address, status, reason.clone())).collect()
+                        }
+                        None => match self.deliver(&head, delivery, payload).await? {
+                            Ok(outcomes) => outcomes,
+                            Err(not_done) => return Ok(Err(not_done)),
+                        },
                     },
                 };
+                delivery.outcomes = Some(outcomes.clone());
                 self.send_receipt(&head, delivery, outcomes).await
             }
         }
@@ -235,55 +232,86 @@ impl Receiver {
         if head.sender.is_empty() {
             return None;
         }
-        let node = parse_address(&head.sender).and_then(|sender| self.service.domains.node(&sender.domain));
-        let is_its_own = node.is_some_and(|node| node == delivery.node);
+        let domains = &self.service.domains;
+        let sender = parse_address(&head.sender);
+        let is_its_own = sender.is_some_and(|sender| domains.stands_for(&sender.domain, &delivery.node));
         (!is_its_own).then(|| {
             let words = "the domain of the sender is not that of the node that sent the message";
             ("5.7.1", words.to_owned())
         })
     }
 
-    /// Writes the message for each recipient.
-    fn deliver(
-        &self,
+    /// Returns the user of this node who has an address, or why there is none.
+    fn user(&self, address: &str) -> Result<String, (&'static str, String)> {
+        let (settings, domains) = (&self.service.settings, &self.service.domains);
+        let is_own = |domain: &str| domains.node(domain).is_some_and(|node| domains.is_own(&node));
+        let Some(address) = parse_address(address).filter(|address| is_own(&address.domain)) else {
+            return Err(("5.1.2", format!("not an address of {}", domains.own())));
+        };
+        let user = settings.user(&address.local).or(settings.default_user.as_deref());
+        // Every domain has a postmaster (RFC 5321 4.5.1).
+        let is_postmaster = address.local.eq_ignore_ascii_case("postmaster");
+        let user = user.or_else(|| settings.users.first().map(String::as_str).filter(|_| is_postmaster));
+        user.map(str::to_owned).ok_or_else(|| ("5.1.1", format!("no such user at {}", domains.own())))
+    }
+
+    /// Writes the message once for each user, however many addresses lead to that one. `message` is its beginning.
+    async fn deliver(
+        &mut self,
         head: &MessageHead,
-        delivery: &MailDelivery,
-        message: &[u8],
-    ) -> io::Result<Vec<Outcome>> {
-        let service = &self.service;
+        delivery: &mut MailDelivery,
+        message: Bytes,
+    ) -> Result<Result<Vec<Outcome>, NotDone>, NodeGone> {
+        let mut users: BTreeMap<String, &str> = BTreeMap::new();
         let mut outcomes = Vec::new();
-        for (at, recipient) in head.recipients.iter().enumerate() {
-            let outcome = |status: &str, reason: String| Outcome {
-                address: recipient.address.clone(),
-                status: status.to_owned(),
-                reason,
-            };
-            let found = parse_address(&recipient.address).filter(|address| {
-                service.domains.node(&address.domain).is_some_and(|node| service.domains.is_own(&node))
-            });
-            let Some(address) = found else {
-                outcomes.push(outcome("5.1.2", format!("not an address of {}", service.domains.own())));
-                continue;
-            };
-            let settings = &service.settings;
-            let user = settings.user(&address.local).or(settings.default_user.as_deref());
-            // Every domain has a postmaster (RFC 5321 4.5.1).
-            let is_postmaster = address.local.eq_ignore_ascii_case("postmaster");
-            let Some(user) =
-                user.or_else(|| settings.users.first().map(String::as_str).filter(|_| is_postmaster))
-            else {
-                service.count("returned");
-                outcomes.push(outcome("5.1.1", format!("no such user at {}", service.domains.own())));
-                continue;
-            };
-            let trace = self.trace(head, delivery, &recipient.address);
-            let name = format!("{}-{at}.{}", file_name(&delivery.bundle), service.domains.own_domain());
-            if service.maildirs.deliver(user, &name, &[trace.as_bytes(), message])? {
-                service.count("delivered");
+        for recipient in &head.recipients {
+            match self.user(&recipient.address) {
+                Ok(user) => {
+                    outcomes.push(outcome(&recipient.address, "2.1.5", String::new()));
+                    users.entry(user).or_insert(&recipient.address);
+                }
+                Err((status, reason)) => outcomes.push(outcome(&recipient.address, status, reason)),
             }
-            outcomes.push(outcome("2.1.5", String::new()));
         }
-        Ok(outcomes)
+        users.retain(|user, _| !delivery.written.contains(user));
+        let (mut trouble, mut ready) = (None, Vec::new());
+        for (user, address) in users {
+            match self.service.maildirs.make(core::slice::from_ref(&user)) {
+                Ok(()) => ready.push((user, address)),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        // A payload is not read for Maildirs that cannot be written anyway.
+        let mut message = BytesMut::from(&message[..]);
+        if !ready.is_empty() {
+            let from = delivery.length.min(HEAD_BYTES_MAX);
+            let Some(rest) = self.read(delivery, from, delivery.length).await? else {
+                return Ok(Err(NotDone::Gone));
+            };
+            message.extend_from_slice(&rest);
+        }
+        // A message that begins with no field would go on in the last one of the trace.
+        let ends_trace = message.first() == Some(&b'\n') || begins_with_field(&message);
+        let end: &[u8] = if ends_trace { b"" } else { b"\n" };
+        for (user, address) in ready {
+            let trace = self.trace(head, delivery, address);
+            let name = format!("{}.{}", file_name(&delivery.bundle), self.service.domains.own_domain());
+            match self.service.maildirs.deliver(&user, &name, &[trace.as_bytes(), end, &message]) {
+                Ok(is_new) => {
+                    if is_new {
+                        self.service.count("delivered");
+                    }
+                    delivery.written.insert(user);
+                }
+                Err(error) => trouble = Some(error),
+            }
+        }
+        if let Some(error) = trouble {
+            return Ok(Err(error.into()));
+        }
+        let returned = outcomes.iter().filter(|outcome| !outcome.is_delivered()).count();
+        (0..returned).for_each(|_| self.service.count("returned"));
+        Ok(Ok(outcomes))
     }
 
     /// Header lines of the last delivery (RFC 5321 4.4).
@@ -315,6 +343,13 @@ impl Receiver {
             let asked = head.recipients.iter().find(|recipient| recipient.address == outcome.address);
             asked.is_some_and(|one| if outcome.is_delivered() { one.on_success } else { one.on_failure })
         });
+        if self.service.domains.is_own(&delivery.node) {
+            // No bundle is needed between users of one node.
+            let bundle = &delivery.bundle;
+            let own_name = BundleName { source: delivery.node.clone(), created: bundle.created };
+            let settled = receipts::settle(&self.service, &own_name, outcomes, &delivery.node, bundle);
+            return Ok(settled.map_err(NotDone::from));
+        }
         let Ok(endpoint) = mail_endpoint_of(&delivery.node) else { return Ok(Ok(())) };
         if outcomes.is_empty() || head.sender.is_empty() {
             return Ok(Ok(()));
@@ -335,6 +370,16 @@ impl Receiver {
         }
         Ok(Ok(()))
     }
+}
+
+fn outcome(address: &str, status: &str, reason: String) -> Outcome {
+    Outcome { address: address.to_owned(), status: status.to_owned(), reason }
+}
+
+/// True if a message begins with a field of a header.
+fn begins_with_field(message: &[u8]) -> bool {
+    let name = message.iter().position(|byte| !matches!(byte, b'!'..=b'9' | b';'..=b'~'));
+    name.is_some_and(|end| end > 0 && message[end] == b':')
 }
 
 /// Text for a header line: printable ASCII without parentheses, shortened.

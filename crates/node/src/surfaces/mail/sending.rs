@@ -5,6 +5,7 @@ use crate::surfaces::client::AppClient;
 use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
 use crate::view::Estimate;
 use bytes::Bytes;
+use longwire_proto::service::BundleName;
 
 /// An application that sends one bundle at a time.
 #[derive(Debug)]
@@ -67,6 +68,13 @@ impl Sender {
                 _ => {}
             }
         }
+    }
+
+    /// Deletes a bundle at this node, if it is still here.
+    pub(super) async fn delete(&mut self, bundle: BundleName) -> Result<(), NodeGone> {
+        self.ask(Request::Delete(bundle)).await?;
+        while !matches!(self.hear().await?.head, Reply::Done | Reply::Error { .. }) {}
+        Ok(())
     }
 
     /// Asks how a payload would be sent.

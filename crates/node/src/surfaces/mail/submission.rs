@@ -1,9 +1,10 @@
 //! The message that a mail program submits: whether it may go, and the bundles that it becomes.
 
+use super::domains::domain_of;
 use super::envelope::{Envelope, MessageHead, Recipient};
 use super::pending::PendingMessage;
 use super::sending::{NotStored, Sender};
-use super::{MailService, NodeGone, receipts};
+use super::{MailService, NodeGone, Part};
 use crate::config::mail::mail_endpoint_of;
 use crate::storage::random_u64;
 use crate::surfaces::message::MessageOptions;
@@ -26,8 +27,10 @@ pub(super) struct Submitted {
     sender: Option<MailAddress>,
     declared_bytes: Option<u64>,
     envelope_id: Option<String>,
-    /// Recipients by node.
+    /// Recipients by node, with the addresses that every node knows.
     recipients: BTreeMap<String, Vec<Recipient>>,
+    /// Addresses as the mail program wrote them, for notices.
+    written: BTreeMap<String, String>,
     /// Message with a LF at the end of each line.
     content: BytesMut,
     /// True if the last byte was a CR, which waits for its LF.
@@ -48,6 +51,7 @@ impl Submitted {
             declared_bytes: None,
             envelope_id: None,
             recipients: BTreeMap::new(),
+            written: BTreeMap::new(),
             content: BytesMut::new(),
             ends_in_cr: false,
         }
@@ -58,11 +62,12 @@ impl Submitted {
         self.declared_bytes = None;
         self.envelope_id = None;
         self.recipients.clear();
+        self.written.clear();
         self.content = BytesMut::new();
         self.ends_in_cr = false;
     }
 
-    /// A sender must be a user of this node, as other nodes expect.
+    /// A sender must be a user of this node, as other nodes expect. They do not know its further domains.
     pub(super) fn sender(
         &mut self,
         address: Option<MailAddress>,
@@ -70,21 +75,24 @@ impl Submitted {
         envelope_id: Option<String>,
     ) -> SubmissionAnswer {
         self.abandon();
-        if let Some(address) = &address {
+        let mut sender = None;
+        if let Some(address) = address {
             let domains = &self.service.domains;
             let node = domains.node(&address.domain);
             let user = self.service.settings.user(&address.local);
-            if node.is_none_or(|node| !domains.is_own(&node)) || user.is_none() {
+            let own_domain = domains.own_domain();
+            if let Some(user) = user.filter(|_| node.is_some_and(|node| domains.is_own(&node))) {
+                sender = Some(MailAddress { local: user.to_owned(), domain: own_domain });
+            } else {
                 let users = self.service.settings.users.join(", ");
-                let own = domains.own_domain();
                 let text = format!(
-                    "{address} is not an address of this node; its users are {users} at {own}. Correct the address in the mail \
+                    "{address} is not an address of this node; its users are {users} at {own_domain}. Correct the address in the mail \
                      program, or add the user to [mail] of the node"
                 );
                 return refusal(550, "5.7.1", text);
             }
         }
-        (self.sender, self.declared_bytes, self.envelope_id) = (address, bytes, envelope_id);
+        (self.sender, self.declared_bytes, self.envelope_id) = (sender, bytes, envelope_id);
         Ok("Sender accepted".into())
     }
 
@@ -123,17 +131,21 @@ impl Submitted {
             (_, Notify::Default) => (self.service.settings.receipts, true),
             (_, Notify::Of { success, failure }) => (success, failure),
         };
-        let address = MailAddress {
-            domain: match address.domain.is_empty() {
-                true => self.service.domains.own_domain(),
-                false => address.domain,
-            },
-            ..address
-        };
-        let recipient = Recipient { address: address.to_string(), on_success, on_failure };
+        let domain = domain_of(&node).unwrap_or_else(|| self.service.domains.own_domain());
+        let known = MailAddress { domain, local: address.local.clone() }.to_string();
+        let recipient = Recipient { address: known.clone(), on_success, on_failure };
         let recipients = self.recipients.entry(node).or_default();
-        if recipients.iter().all(|other| other.address != recipient.address) {
-            recipients.push(recipient);
+        match recipients.iter_mut().find(|other| other.address == known) {
+            Some(other) => {
+                other.on_success |= on_success;
+                other.on_failure |= on_failure;
+            }
+            None => {
+                recipients.push(recipient);
+                if !address.domain.is_empty() {
+                    self.written.insert(known, address.to_string());
+                }
+            }
         }
         let way = match &estimate.link {
             Some(link) if estimate.up => format!("Recipient accepted, over link `{link}`"),
@@ -202,6 +214,7 @@ impl Submitted {
     pub(super) async fn complete(&mut self) -> Result<SubmissionAnswer, NodeGone> {
         let message = core::mem::take(&mut self.content).freeze();
         let recipients = core::mem::take(&mut self.recipients);
+        let written = core::mem::take(&mut self.written);
         let sender = self.sender.take().map(|sender| sender.to_string());
         let envelope_id = self.envelope_id.take();
         let mut bundles = Vec::new();
@@ -224,24 +237,31 @@ impl Submitted {
             }
             bundles.push((node, endpoint, recipients, head));
         }
-        let (mut stored, mut failures) = (0, Vec::new());
+        let mut stored = Vec::new();
         for (node, endpoint, recipients, head) in bundles {
-            let pending = self.pending(&node, sender.as_deref(), &envelope_id, recipients, &message);
-            match self.store(endpoint, head, message.clone(), &pending).await? {
-                Ok(()) => stored += 1,
-                Err(not_stored) => failures.push((pending, not_stored)),
+            let mut pending = self.pending(&node, sender.as_deref(), &envelope_id, recipients, &message);
+            let is_here = |known: &String| pending.recipients.iter().any(|one| one.address == *known);
+            let here: BTreeMap<_, _> =
+                written.clone().into_iter().filter(|(known, _)| is_here(known)).collect();
+            pending.written = here;
+            let not_stored = match self.store(endpoint, head, message.clone(), &pending).await? {
+                Ok(()) => {
+                    stored.push(pending.bundle);
+                    continue;
+                }
+                Err(not_stored) => not_stored,
+            };
+            // The mail program keeps the message, for all of its recipients. What has left already arrives once more when it tries
+            // again, which is better than never.
+            for bundle in stored {
+                self.service.with_pending(|all| all.remove(&bundle));
+                self.node.delete(bundle).await?;
             }
-        }
-        if stored == 0 {
-            let (_, NotStored { reason, is_temporary }) = failures.swap_remove(0);
+            let NotStored { reason, is_temporary } = not_stored;
             return Ok(match is_temporary {
                 true => refusal(452, "4.3.1", format!("Not accepted: {reason}")),
-                false => refusal(554, "5.3.0", format!("Not accepted: {reason}")),
+                false => refusal(554, "5.3.0", format!("Not accepted for {node}: {reason}")),
             });
-        }
-        // The program has sent the message to some recipients, and must not send it to them again.
-        for (pending, NotStored { reason, .. }) in failures {
-            receipts::fail(&self.service, pending, "5.3.1", &format!("The node did not accept it: {reason}"));
         }
         self.service.count("submitted");
         let time = longest.and_then(|longest| Some((longest.time_s?, longest.link?)));
@@ -263,19 +283,25 @@ impl Submitted {
         pending: &PendingMessage,
     ) -> Result<Result<(), NotStored>, NodeGone> {
         let settings = &self.service.settings;
+        // The lifetime begins at the creation time, before the time at present.
+        let end_ms = pending.expires_dtn_ms.filter(|_| pending.bundle.created.time.0 > 0);
+        let lifetime = end_ms.map_or(settings.lifetime, |end_ms| {
+            Duration::from_millis(end_ms.saturating_sub(pending.bundle.created.time.0))
+        });
         let options = MessageOptions {
             priority: settings.priority,
-            lifetime_s: settings.lifetime.as_secs_f64(),
+            lifetime_s: lifetime.as_secs_f64(),
             report_deletion: pending.wants_notices(),
             created: Some(pending.bundle.created),
             ..MessageOptions::default()
         };
-        if pending.wants_notices()
-            && let Err(error) = self.service.with_pending(|all| all.add(pending.clone()))
-        {
-            let reason = format!("it cannot be remembered for its receipt: {error}");
-            self.service.trouble(Some(reason.clone()));
-            return Ok(Err(NotStored { reason, is_temporary: true }));
+        if pending.wants_notices() {
+            let added = self.service.with_pending(|all| all.add(pending.clone()));
+            let reason = added.err().map(|error| format!("it cannot be remembered for its receipt: {error}"));
+            self.service.trouble(Part::Pending, reason.clone());
+            if let Some(reason) = reason {
+                return Ok(Err(NotStored { reason, is_temporary: true }));
+            }
         }
         let stored = self.node.send(endpoint, head, message, options).await?;
         if stored.is_err() {
@@ -293,8 +319,8 @@ impl Submitted {
         message: &[u8],
     ) -> PendingMessage {
         let dtn_ms = self.service.clock.dtn_ms();
-        // A number that no other bundle of this node has: the agent counts from zero.
-        let created = (dtn_ms.unwrap_or(0), (1 << 52) | (random_u64() >> 12)).into();
+        // A whole second: version 6 has no others. A number that no other bundle of this node has: the agent counts from zero.
+        let created = (dtn_ms.map_or(0, in_whole_seconds), (1 << 52) | (random_u64() >> 12)).into();
         let lifetime_ms = u64::try_from(self.service.settings.lifetime.as_millis()).unwrap_or(u64::MAX);
         PendingMessage {
             bundle: BundleName { source: self.service.domains.own().to_owned(), created },
@@ -302,11 +328,16 @@ impl Submitted {
             sender: sender.unwrap_or_default().to_owned(),
             envelope_id: envelope_id.clone(),
             recipients,
+            written: BTreeMap::new(),
             header: super::notices::header_of(message),
             forwarded: false,
             expires_dtn_ms: dtn_ms.map(|dtn_ms| dtn_ms.saturating_add(lifetime_ms)),
         }
     }
+}
+
+fn in_whole_seconds(dtn_ms: u64) -> u64 {
+    dtn_ms / 1000 * 1000
 }
 
 /// A length in the largest fitting unit.

@@ -17,7 +17,7 @@
 
 use crate::bp::Eid;
 use crate::kit::remove_from;
-use crate::service::{LinkId, RecordId};
+use crate::service::{BundleEvent, LinkId, RecordId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -159,6 +159,7 @@ impl Agent {
         let copies = replication.copies;
         if first {
             self.counters.forwarded += 1;
+            self.happened(parent, BundleEvent::Forwarded);
             self.report_forwarded(now, parent);
         }
         if let Some(send) = send {

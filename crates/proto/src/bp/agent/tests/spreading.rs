@@ -6,8 +6,8 @@ use super::forwarding::{HOUR, MINUTE, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, INJECTED, Payload, World};
 use crate::bp::{BlockType, Bundle, CreationTimestamp, DtnTime, Fragment, Head, PrimaryBlock};
 use crate::service::{
-    AppIndication, BundlesIndication, Contact, DownReason, LinkId, ManagementRequest, NextHop, RefuseReason,
-    SendId, SendOptions,
+    AppIndication, BundleEvent, BundlesIndication, Contact, DownReason, LinkId, ManagementIndication,
+    ManagementRequest, NextHop, RefuseReason, SendId, SendOptions,
 };
 use crate::time::Duration;
 use bytes::Bytes;
@@ -361,5 +361,21 @@ fn everybody_who_is_met_under_a_name_is_on_the_way_and_nobody_else() {
             let down = BundlesIndication::Down { reason: DownReason::Closed, retry: false };
             world.say_injected(0, down);
         }
+    }
+}
+
+/// Everybody who follows a bundle by its events learns once that it has left, whoever got the first copy.
+#[test]
+fn the_first_copy_is_told_as_forwarded() {
+    for destination in ["dtn://b/x", "dtn://c/x"] {
+        let mut world = world(9, epidemic(), &["a", "b", "c", "d"], &[(0, 1), (0, 3)]);
+        world.tell(0, ManagementRequest::Watch { on: true });
+        send(&mut world, 0, 1, destination, HOUR);
+        meet(&mut world, 0, MINUTE);
+        meet(&mut world, 1, MINUTE);
+        let is_forwarded = |said: &&ManagementIndication| {
+            matches!(said, ManagementIndication::Bundle { what: BundleEvent::Forwarded, .. })
+        };
+        assert_eq!(world.nodes[0].user.events.iter().filter(is_forwarded).count(), 1, "{destination}");
     }
 }
