@@ -143,7 +143,7 @@ impl Task {
             links.iter().filter(|(id, known)| stale(*id, &known.link)).map(|(id, _)| id).collect()
         };
         for link in gone {
-            self.ask(now, ManagementRequest::CloseLink { link });
+            self.ask(now, ManagementRequest::ForgetLink { link });
             self.engines.neighbours_mut().remove_link(link);
             self.link_states.seen.remove(&link);
             self.link_states.planned.remove(&link);
