@@ -170,7 +170,10 @@ impl Task {
             ..old
         };
         self.configure_links();
-        self.engines.neighbours_mut().identities.configure(&self.configuration.config);
+        let discovered = self.discovered_nodes();
+        let identities = &mut self.engines.neighbours_mut().identities;
+        identities.configure(&self.configuration.config);
+        identities.discover(discovered);
         self.plan(now);
         for link in opened {
             self.ask(now, ManagementRequest::OpenLink { link });

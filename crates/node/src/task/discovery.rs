@@ -305,6 +305,12 @@ impl Task {
         links
     }
 
+    /// All neighbours: those without a port to call have no link, and call by themselves.
+    pub(super) fn discovered_nodes(&self) -> BTreeSet<Eid> {
+        let neighbours = self.discovery.iter().flat_map(|discovery| discovery.engine.neighbours());
+        neighbours.map(|(node, _)| node.clone()).collect()
+    }
+
     /// Takes over the rule for neighbours of a reloaded configuration, if discovery is on.
     pub(super) fn admit_neighbours(&mut self, now: Instant) {
         let admission = self.configuration.config.discovered();

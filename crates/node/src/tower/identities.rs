@@ -107,6 +107,8 @@ pub(crate) struct Identities {
     peers: Option<PeerPolicy>,
     /// Node IDs in the configuration: sessions that claim one are accepted.
     known: Vec<String>,
+    /// Neighbours that have announced themselves: sessions that claim one are accepted.
+    discovered: BTreeSet<Eid>,
     /// Node IDs of `[[peer]]` entries: sessions that claim one are trusted from any address.
     trusted: Vec<String>,
     /// Address of the other end of each connection that has one.
@@ -122,6 +124,7 @@ impl Identities {
             own: config.node_id().ok(),
             peers: config.peers,
             known: config.known_nodes(),
+            discovered: BTreeSet::new(),
             trusted: config.peer_nodes().collect(),
             addresses: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -135,6 +138,11 @@ impl Identities {
         self.known = config.known_nodes();
         self.trusted = config.peer_nodes().collect();
         self.changed = true;
+    }
+
+    /// Sets the neighbours that have announced themselves. Established sessions stay up.
+    pub(crate) fn discover(&mut self, neighbours: BTreeSet<Eid>) {
+        self.discovered = neighbours;
     }
 
     /// Sets the address of the other end of a connection.
@@ -180,9 +188,9 @@ impl Identities {
         }
     }
 
-    /// True if the configuration contains this node.
+    /// True if the configuration contains this node, or it is a neighbour.
     fn is_known(&self, node: &Eid) -> bool {
-        is_among(&self.known, node)
+        is_among(&self.known, node) || self.discovered.contains(node)
     }
 
     /// True if the configuration contains this node in a `[[peer]]`.
