@@ -38,6 +38,7 @@ mod stream;
 mod tcp;
 pub(crate) mod tnc_address;
 
+pub(crate) use discovery::is_link_local;
 pub use discovery::{DiscoveredPeers, DiscoveryRule, DiscoverySettings};
 pub use gateway::GatewaySettings;
 pub(crate) use group_address::GroupAddress;

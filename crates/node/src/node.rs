@@ -341,10 +341,7 @@ fn listen_udp(setup: &NodeSetup, tell: &mpsc::UnboundedSender<TaskEvent>) -> Res
         let DatagramListener { kind, address: text } = listener;
         let socket = match group {
             Some(group) => group::receiver(&group),
-            None => std::net::UdpSocket::bind(text).and_then(|socket| {
-                socket.set_nonblocking(true)?;
-                tokio::net::UdpSocket::from_std(socket)
-            }),
+            None => group::beside_groups(text, setup.config.discovery.peers.is_some()),
         };
         let bound = socket.and_then(|socket| Ok((socket.local_addr()?, socket)));
         let (address, socket) = bound.map_err(|error| {

@@ -237,11 +237,14 @@ fn nodes_note_keys_at_first_use_and_contest_strangers() {
     let nodes: Vec<Node> = (0..3).map(start).collect();
     let mut all = apps(&nodes);
     for app in &mut all {
-        let status =
-            wait_for(app, |status| neighbours(status).len() == 2 && status["security"]["known_keys"] == 2);
+        let status = wait_for(app, |status| neighbours(status).len() == 2);
+        assert_eq!(status["security"]["known_keys"], 0, "announcements note no keys");
         assert!(neighbours(&status).iter().all(|node| neighbour(&status, node)["signed"] == true));
     }
     deliver_to_each(&mut all);
+    for app in &mut all {
+        wait_for(app, |status| status["security"]["known_keys"] == 2);
+    }
     // A stranger announces itself, and another one in the name of b.
     network.at(3, || {
         announce(&["dtn://stranger/", "dtn://b/"]);
@@ -304,12 +307,92 @@ fn a_beacon_of_an_older_node_makes_a_neighbour() {
     network.at(1, || {
         ip_route();
         let beacon =
-            [&[4, 0b1011, 0, 1, 10][..], b"dtn://old/", &[1, 64, 8, 4, 10, 9, 8, 7, 3, 0x11, 0xcc], &[10]];
+            [&[4, 0b1011, 0, 1, 10][..], b"dtn://old/", &[1, 64, 8, 4, 10, 9, 8, 7, 3, 0x12, 0x34], &[10]];
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
         socket.send_to(&beacon.concat(), "224.0.0.142:4551").expect("it is sent");
     });
     let status = wait_for(&mut app, |status| neighbours(status) == ["dtn://old/"]);
     let found = neighbour(&status, "dtn://old/");
     // The address is the one of the datagram, whatever the beacon says.
-    assert_eq!((found["by"].as_str(), found["at"].as_str()), (Some("ipnd"), Some("192.0.2.2:4556")));
+    assert_eq!((found["by"].as_str(), found["at"].as_str()), (Some("ipnd"), Some("192.0.2.2:4660")));
+}
+
+/// Announcements are for one network: those with a source from elsewhere, or to this node alone, count for nothing.
+#[test]
+fn announcements_from_elsewhere_and_to_one_node_alone_are_not_heard() {
+    let Some(network) = Network::make(2) else { return };
+    for (end, names) in network.names.iter().take(2).enumerate() {
+        ip(&format!("-n {names} addr add 2001:db8::{}/64 dev net0 nodad", end + 1)).expect("an address");
+    }
+    ip(&format!("-n {} addr add 203.0.113.9/32 dev net0", network.names[1])).expect("an address");
+    let text = "node = 'dtn://a/'\nlisten = ['[::]:4556']\nlisten-udp = ['[::]:4556']\nstorage.kind = 'memory'\n\
+                [discovery]\ninterval = '2 s'\npeers = 'any'";
+    let setup = NodeSetup::new(config(text));
+    let node = network.at(0, move || Node::start(setup).expect("it starts beside its port for UDP"));
+    watch::enter(&node);
+    let mut app = App::new(&node);
+    network.at(1, || {
+        ip_route();
+        let own = |node: &str| sand::Own {
+            node: node.parse::<Eid>().expect("a node ID"),
+            tcp_port: Some(25),
+            interval: Duration::from_secs(2),
+            validity: Duration::from_secs(60),
+        };
+        let send = |node: &str, from: &str, to: &str| {
+            let bytes = own(node).bundle((0, 1).into(), false).to_bytes();
+            let socket = UdpSocket::bind(from).expect("a socket");
+            socket.send_to(&bytes, to).expect("it is sent");
+        };
+        send("dtn://forged/", "203.0.113.9:0", GROUP);
+        send("dtn://alone4/", "192.0.2.2:0", "192.0.2.1:4556");
+        send("dtn://alone6/", "[2001:db8::2]:0", "[2001:db8::1]:4556");
+        send("dtn://genuine/", "192.0.2.2:0", GROUP);
+    });
+    let status = wait_for(&mut app, |status| neighbours(status).contains(&"dtn://genuine/".to_owned()));
+    assert_eq!(neighbours(&status), ["dtn://genuine/"]);
+}
+
+/// It calls by itself, and gets answers over its connection.
+#[test]
+fn a_neighbour_that_does_not_listen_calls_by_itself() {
+    let Some(network) = Network::make(2) else { return };
+    let listening = network.start(0, "a", "peers = 'any'");
+    let text = format!(
+        "node = 'dtn://b/'\nstorage.kind = 'memory'\n\
+         [discovery]\ninterval = '2 s'\nidle = '5 s'\npeers = 'any'\ngroups = ['{GROUP}']"
+    );
+    let setup = NodeSetup::new(config(&text));
+    let silent = network.at(1, move || Node::start(setup).expect("it starts"));
+    watch::enter(&silent);
+    let nodes = [listening, silent];
+    let mut all = apps(&nodes);
+    let status = wait_for(&mut all[0], |status| neighbours(status) == ["dtn://b/"]);
+    assert_eq!(neighbour(&status, "dtn://b/")["link"], Value::Null, "it has no port");
+    wait_for(&mut all[1], |status| neighbours(status) == ["dtn://a/"]);
+    let [a, b] = all.get_disjoint_mut([0, 1]).expect("two nodes");
+    deliver(b, a, "a", 1);
+    deliver(a, b, "b", 2);
+}
+
+/// It does not name the node, and its session shows who is there.
+#[test]
+fn a_configured_link_without_a_peer_takes_the_place_of_the_found_one() {
+    let Some(network) = Network::make(2) else { return };
+    let text = format!(
+        "node = 'dtn://b/'\nlisten = ['0.0.0.0:4556', '0.0.0.0:4557']\nstorage.kind = 'memory'\npeers = 'any'\n\
+         [discovery]\ninterval = '2 s'\npeers = 'any'\ngroups = ['{GROUP}']"
+    );
+    let setup = NodeSetup::new(config(&text));
+    let hub = network.at(1, move || Node::start(setup).expect("it starts"));
+    watch::enter(&hub);
+    let node = network.start(0, "a", "peers = 'any'\n[[link]]\nname = 'hub'\naddress = '192.0.2.2:4557'\n");
+    let mut app = App::new(&node);
+    let status = wait_for(&mut app, |status| {
+        let links = status["links"].as_array().expect("a list");
+        let is_up = links.iter().any(|link| link["name"] == "hub" && link["up"] == true);
+        is_up && neighbours(status) == ["dtn://b/"] && neighbour(status, "dtn://b/")["link"] == Value::Null
+    });
+    let links = status["links"].as_array().expect("a list");
+    assert!(links.iter().all(|link| link["found"] != true), "{links:#?}");
 }

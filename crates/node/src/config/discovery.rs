@@ -8,8 +8,8 @@ use longwire_proto::settings;
 use longwire_settings::duration::short;
 use longwire_settings::error::Error;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Maximum number of groups, and of interfaces.
@@ -22,9 +22,9 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct DiscoverySettings {
-        /// Nodes that become neighbours when they announce themselves: `any`; `known` for nodes that sign with a key that is
-        /// known or noted at first use, and for nodes in this configuration; or a list of node IDs, in which a trailing `*`
-        /// matches anything. Default: none, discovery is off.
+        /// Nodes that become neighbours when they announce themselves: `any`; `known` for nodes that sign with the key that
+        /// is known of them, or with any key if none is, and for nodes in this configuration; or a list of node IDs, in which a
+        /// trailing `*` matches anything. Default: none, discovery is off.
         pub peers: Option<DiscoveredPeers>,
         /// Multicast groups, `address:port`, to which the node announces itself and in which it hears others; `%` and an
         /// interface may follow the address. Default: `224.0.1.20:4556` and `[ff02::114]:4556`. draft-ietf-dtn-bp-sand 4.6.
@@ -105,7 +105,8 @@ impl Config {
     pub(crate) fn neighbourhood(&self) -> Result<Option<discovery::Config>, Error> {
         let Some(admission) = self.discovered() else { return Ok(None) };
         let DiscoverySettings { interval, neighbours_max, .. } = self.discovery;
-        let config = discovery::Config { node: self.node_id()?, admission, interval, neighbours_max };
+        let (node, configured) = (self.node_id()?, self.configured_nodes());
+        let config = discovery::Config { node, admission, configured, interval, neighbours_max };
         config.check().map_err(|fault| Error::from(fault.within("discovery")))?;
         Ok(Some(config))
     }
@@ -114,15 +115,16 @@ impl Config {
     pub(crate) fn discovered(&self) -> Option<Admission> {
         Some(match self.discovery.peers.as_ref()? {
             DiscoveredPeers::Rule(DiscoveryRule::Any) => Admission::Any,
-            DiscoveredPeers::Rule(DiscoveryRule::Known) => {
-                // Links to neighbours that were found make nobody known.
-                let links = self.link.iter().filter(|link| !link.found).cloned().collect();
-                let configured = Config { link: links, ..self.clone() };
-                let nodes = configured.known_nodes();
-                Admission::Known(nodes.iter().filter_map(|node| node.parse().ok()).collect())
-            }
+            DiscoveredPeers::Rule(DiscoveryRule::Known) => Admission::Known(self.configured_nodes()),
             DiscoveredPeers::Listed(nodes) => Admission::Listed(nodes.clone()),
         })
+    }
+
+    /// Nodes that the configuration names. Links to neighbours that were found name nobody.
+    pub(crate) fn configured_nodes(&self) -> BTreeSet<Eid> {
+        let links = self.link.iter().filter(|link| !link.found).cloned().collect();
+        let configured = Config { link: links, ..self.clone() };
+        configured.known_nodes().iter().filter_map(|node| node.parse().ok()).collect()
     }
 
     pub(super) fn check_discovery(&self) -> Result<(), Error> {
@@ -165,7 +167,11 @@ impl Config {
         let node = node.to_string();
         let short = node.strip_prefix("dtn://").unwrap_or(&node).trim_end_matches('/');
         let name = format!("found-{short}");
-        if configured().any(|link| leads_there(link) || link.name == name) {
+        let is_there = |link: &LinkSettings| match way {
+            Way::Tcp(address) => link.address.parse::<SocketAddr>().is_ok_and(|known| known == *address),
+            Way::Station { .. } | Way::Calls(_) => false,
+        };
+        if configured().any(|link| leads_there(link) || link.name == name || is_there(link)) {
             return None;
         }
         let link =
@@ -189,9 +195,20 @@ impl Config {
         }
     }
 
+    /// True for an address in one of the amateur networks, and for that of a configured amateur link, at whatever port. Addresses
+    /// that are valid on one link only do not tell which network it is: beside amateur networks they are taken for amateur radio.
     fn is_amateur_address(&self, address: &SocketAddr) -> bool {
+        let address = address.ip().to_canonical();
         let networks = self.amateur_networks.iter().filter_map(|text| text.parse::<super::IpNetwork>().ok());
-        networks.into_iter().any(|network| network.contains(address.ip().to_canonical()))
+        let is_link = |link: &LinkSettings| {
+            let host = link.address.rsplit_once(':').map_or("", |(host, _)| host.trim_matches(['[', ']']));
+            let host = host.split('%').next().and_then(|host| host.parse::<IpAddr>().ok());
+            host.is_some_and(|host| host.to_canonical() == address)
+        };
+        let mut amateur = self.link.iter().filter(|link| !link.found && self.is_amateur(link));
+        networks.into_iter().any(|network| network.contains(address))
+            || amateur.any(is_link)
+            || (is_link_local(address) && !self.amateur_networks.is_empty())
     }
 
     /// Describes discovery for an operator.
@@ -232,6 +249,14 @@ impl Config {
         line(format!(
             "Links are made to {who}, each of which opens when a bundle needs it; connections from these nodes are accepted."
         ));
+    }
+}
+
+/// True for an address that is valid on one link only.
+pub(crate) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
     }
 }
 
@@ -298,11 +323,40 @@ mod tests {
         };
         assert_eq!(link("dtn://bob/", "192.0.2.1:4556"), None, "it has a link");
         assert_eq!(link("dtn://carol/", "192.0.2.1:4556"), None, "the name is in use");
-        let dave = link("dtn://dave/", "[fe80::1%3]:4556").expect("a link");
-        assert_eq!((&dave.name[..], &dave.address[..]), ("found-dave", "[fe80::1%3]:4556"));
+        let dave = link("dtn://dave/", "192.0.2.1:4556").expect("a link");
+        assert_eq!((&dave.name[..], &dave.address[..]), ("found-dave", "192.0.2.1:4556"));
         assert!(!dave.open && !dave.amateur && config.plan(&dave).is_ok());
+        let erin = link("dtn://erin/", "[fe80::1%3]:4556").expect("a link");
+        assert_eq!(&erin.address[..], "[fe80::1%3]:4556");
         assert!(link("ipn:7.0", "44.1.2.3:4556").expect("a link").amateur);
         let calls = Way::Calls("192.0.2.1:4556".parse().expect("an address"));
         assert_eq!(config.found_link(&"dtn://dave/".parse().expect("a node ID"), &calls), None);
+    }
+
+    /// Nothing on a found link is encrypted if it may be amateur radio.
+    #[test]
+    fn a_neighbour_at_an_address_of_amateur_radio_gets_an_amateur_link() {
+        let amateur = |text: &str, at: &str| {
+            let config = parse(text).expect("it makes sense");
+            let way = Way::Tcp(at.parse().expect("an address"));
+            config.found_link(&"dtn://dave/".parse().expect("a node ID"), &way).map(|link| link.amateur)
+        };
+        let network = "amateur-networks = ['44.0.0.0/9']";
+        let link = "[[link]]\nname = 'gw'\naddress = '10.0.0.5:4556'\namateur = true";
+        let wide = "[[link]]\nname = 'gw'\naddress = '[2001:db8::5]:4556'\namateur = true";
+        for (text, at, is_amateur) in [
+            (network, "44.1.2.3:4556", true),
+            (network, "192.0.2.1:4556", false),
+            (network, "[fe80::1%3]:4556", true),
+            (network, "169.254.1.2:4556", true),
+            ("", "[fe80::1%3]:4556", false),
+            (link, "10.0.0.5:4557", true),
+            (link, "[::ffff:10.0.0.5]:4557", true),
+            (link, "10.0.0.6:4556", false),
+            (wide, "[2001:db8::5]:1", true),
+        ] {
+            assert_eq!(amateur(text, at), Some(is_amateur), "{text} {at}");
+        }
+        assert_eq!(amateur(link, "10.0.0.5:4556"), None, "the configured link leads there");
     }
 }

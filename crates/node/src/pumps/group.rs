@@ -13,8 +13,9 @@ use rustix::net::sockopt::{
     set_socket_reuseaddr,
 };
 use rustix::net::{AddressFamily, SocketType, bind, socket};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 use std::os::fd::AsFd;
 use tokio::net::UdpSocket;
 
@@ -61,17 +62,54 @@ pub(crate) fn receiver(group: &GroupAddress) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
-/// Opens a socket for what is sent to the group, in which it is on no interface yet.
-pub(super) fn unjoined(group: &GroupAddress) -> io::Result<UdpSocket> {
+/// Opens a socket for what is sent to this machine alone, beside those of groups at the same port if there are some.
+///
+/// # Errors
+/// Fails if no address can be used.
+pub(crate) fn beside_groups(address: &str, are_groups: bool) -> io::Result<UdpSocket> {
+    let open = |address: SocketAddr| {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if are_groups {
+            socket.set_reuse_address(true)?;
+            // The kernel would hand it what is sent to groups that other sockets have joined.
+            socket.set_multicast_all_v4(false)?;
+            if address.is_ipv6() {
+                socket.set_multicast_all_v6(false)?;
+            }
+        }
+        socket.bind(&address.into())?;
+        socket.set_nonblocking(true)?;
+        UdpSocket::from_std(socket.into())
+    };
+    let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in address.to_socket_addrs()? {
+        match open(address) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// True for a group whose address is another one on each interface.
+pub(super) fn is_of_one_interface(group: &GroupAddress) -> bool {
+    match group.address {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(at) => matches!(at.ip().octets()[1] & 0xf, 1 | 2),
+    }
+}
+
+/// Opens a socket for what is sent to the group and nothing else, in which it is on no interface yet. The number of the interface
+/// counts if the group is [of one](is_of_one_interface).
+pub(super) fn unjoined(group: &GroupAddress, index: u32) -> io::Result<UdpSocket> {
     let family = if group.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::DGRAM, None)?;
     set_socket_reuseaddr(&socket, true)?;
     match group.address {
         SocketAddr::V4(at) => bind(&socket, &at)?,
-        // A group of a link is an address on one interface only; this socket is for all of them.
         SocketAddr::V6(at) => {
             set_ipv6_v6only(&socket, true)?;
-            bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, at.port(), 0, 0))?;
+            bind(&socket, &SocketAddrV6::new(*at.ip(), at.port(), 0, index))?;
         }
     }
     let socket = std::net::UdpSocket::from(socket);

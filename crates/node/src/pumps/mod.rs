@@ -5,6 +5,7 @@ pub(crate) mod datagram;
 mod datagram_batch;
 pub(crate) mod discovery;
 pub(crate) mod group;
+mod on_link;
 pub(crate) mod program;
 pub(crate) mod quick_ack;
 pub(crate) mod receive_budget;

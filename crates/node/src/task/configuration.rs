@@ -143,7 +143,7 @@ impl Task {
             links.iter().filter(|(id, known)| stale(*id, &known.link)).map(|(id, _)| id).collect()
         };
         for link in gone {
-            self.ask(now, ManagementRequest::CloseLink { link });
+            self.ask(now, ManagementRequest::ForgetLink { link });
             self.engines.neighbours_mut().remove_link(link);
             self.link_states.seen.remove(&link);
             self.link_states.planned.remove(&link);
@@ -170,7 +170,10 @@ impl Task {
             ..old
         };
         self.configure_links();
-        self.engines.neighbours_mut().identities.configure(&self.configuration.config);
+        let discovered = self.discovered_nodes();
+        let identities = &mut self.engines.neighbours_mut().identities;
+        identities.configure(&self.configuration.config);
+        identities.discover(discovered);
         self.plan(now);
         for link in opened {
             self.ask(now, ManagementRequest::OpenLink { link });

@@ -21,8 +21,8 @@ use longwire_settings::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Number of known keys from which on no more are noted from announcements, so that those of bundles have places.
-const KEYS_NOTED_MAX: usize = 1024;
+/// Time by which the clocks of two nodes may differ.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 /// Intervals of beacons after which a station is taken for gone.
 const BEACON_INTERVALS: u32 = 3;
 
@@ -37,6 +37,10 @@ pub(crate) struct NodeDiscovery {
     created: CreationTimestamp,
     /// Datagrams and texts that were no announcements.
     not_understood: u64,
+    /// Signed announcements that were made too long ago, or in the future.
+    not_fresh: u64,
+    /// A configured link leads to a neighbour that has a link, which goes.
+    has_spare_link: bool,
     /// Reason why no announcement leaves.
     trouble: Option<String>,
     /// Payload that had passed over each open link to a station, and since when it is that much.
@@ -65,6 +69,8 @@ impl NodeDiscovery {
             tcp_port: reachable.map(SocketAddr::port),
             created: CreationTimestamp::from((0, 0)),
             not_understood: 0,
+            not_fresh: 0,
+            has_spare_link: false,
             trouble: None,
             passed: BTreeMap::new(),
             idle: BTreeSet::new(),
@@ -114,7 +120,8 @@ impl Task {
                 address.set_port(port);
                 Way::Tcp(address)
             }
-            None => Way::Calls(from),
+            // The port of the socket that sent it says nothing about the node.
+            None => Way::Calls((from.ip(), 0).into()),
         };
         let agent = &self.engines.upper;
         let proof = match bundle {
@@ -146,25 +153,23 @@ impl Task {
     }
 
     fn hear_announcement(&mut self, now: Instant, announcement: Announcement, way: Way, proof: agent::Proof) {
-        let node = announcement.node.clone();
-        let (proof, first) = match proof {
-            agent::Proof::Known => (Proof::Known, None),
-            agent::Proof::First(key) => (Proof::First, Some(key)),
-            agent::Proof::None => (Proof::Unsigned, None),
-            agent::Proof::Contested => (Proof::Contested, None),
-        };
-        self.hear_proven(now, announcement, way, proof);
-        let is_neighbour =
-            || self.discovery.as_ref().is_some_and(|known| known.engine.neighbour(&node).is_some());
-        let has_place = self.engines.upper.known_keys().len() < KEYS_NOTED_MAX;
-        if let Some(key) = first.filter(|_| has_place && is_neighbour())
-            && self.engines.upper.trust_key(&node, key)
+        if matches!(proof, agent::Proof::Known | agent::Proof::First(_))
+            && !is_fresh(&announcement, self.clock.dtn_ms())
         {
-            self.record_key(now, &node.to_string(), &key.to_string());
+            self.discovery.iter_mut().for_each(|discovery| discovery.not_fresh += 1);
+            return;
         }
+        let proof = match proof {
+            agent::Proof::Known => Proof::Known,
+            // The key is one for announcements; bundles of the node show which one is its key.
+            agent::Proof::First(key) => Proof::First(key),
+            agent::Proof::None => Proof::Unsigned,
+            agent::Proof::Contested => Proof::Contested,
+        };
         if proof == Proof::Contested {
-            self.contest(&node);
+            self.contest(&announcement.node);
         }
+        self.hear_proven(now, announcement, way, proof);
     }
 
     fn hear_proven(&mut self, now: Instant, announcement: Announcement, way: Way, proof: Proof) {
@@ -185,6 +190,7 @@ impl Task {
         while let Some(said) = discovery.engine.poll_indication(now) {
             told.push(said);
         }
+        let is_news = core::mem::take(&mut discovery.has_spare_link) || !told.is_empty();
         let mut announces = None;
         while let Some(HearingRequest::Announce { solicits }) = discovery.engine.poll_request(now) {
             announces = Some(solicits);
@@ -192,7 +198,6 @@ impl Task {
         if let Some(solicits) = announces {
             self.announce(now, solicits);
         }
-        let is_news = !told.is_empty();
         for said in told {
             self.tell_neighbour(now, said);
         }
@@ -296,8 +301,12 @@ impl Task {
     pub(super) fn found_links(&self, config: &Config) -> Vec<LinkSettings> {
         let neighbours = self.discovery.iter().flat_map(|discovery| discovery.engine.neighbours());
         let mut links: Vec<LinkSettings> = Vec::new();
-        for (node, neighbour) in neighbours {
-            let Some(link) = config.found_link(node, &neighbour.way) else { continue };
+        let led_to = self.nodes_of_configured_links();
+        for (node, neighbour) in neighbours.filter(|(node, _)| !led_to.contains(node)) {
+            let Some(mut link) = config.found_link(node, &neighbour.way) else { continue };
+            if let Way::Tcp(address) = neighbour.way {
+                link.amateur |= self.engines.lower.second.is_amateur_address(address.ip());
+            }
             if links.iter().all(|other| other.name != link.name) && config.plan(&link).is_ok() {
                 links.push(link);
             }
@@ -305,13 +314,39 @@ impl Task {
         links
     }
 
+    /// Notes that a link has come up: a configured one takes the place of the one to the same neighbour.
+    pub(super) fn spare_links_beside(&mut self, link: LinkId, peer: &str) {
+        let known = self.engines.lower.second.links.get(link);
+        if known.is_none_or(|known| known.link.found) {
+            return;
+        }
+        let Some(discovery) = &mut self.discovery else { return };
+        let is_neighbour = |node: Eid| discovery.engine.neighbour(&node).is_some();
+        discovery.has_spare_link |= agent::parse_node(peer).is_some_and(is_neighbour);
+    }
+
+    /// Nodes at the other ends of configured links, which need not name them.
+    fn nodes_of_configured_links(&self) -> BTreeSet<Eid> {
+        let configured = self.engines.lower.second.links.iter().filter(|(_, known)| !known.link.found);
+        let led_to = configured.filter_map(|(id, _)| self.link_states.seen.get(&id)?.led_to.as_deref());
+        led_to.filter_map(agent::parse_node).collect()
+    }
+
+    /// All neighbours: those without a port to call have no link, and call by themselves.
+    pub(super) fn discovered_nodes(&self) -> BTreeSet<Eid> {
+        let neighbours = self.discovery.iter().flat_map(|discovery| discovery.engine.neighbours());
+        neighbours.map(|(node, _)| node.clone()).collect()
+    }
+
     /// Takes over the rule for neighbours of a reloaded configuration, if discovery is on.
     pub(super) fn admit_neighbours(&mut self, now: Instant) {
         let admission = self.configuration.config.discovered();
-        if let (Some(discovery), Some(admission)) = (&mut self.discovery, admission)
-            && discovery.engine.config().admission != admission
-        {
-            discovery.engine.handle_request(now, DiscoveryRequest::Admit(admission));
+        let configured = self.configuration.config.configured_nodes();
+        if let (Some(discovery), Some(admission)) = (&mut self.discovery, admission) {
+            let known = discovery.engine.config();
+            if known.admission != admission || known.configured != configured {
+                discovery.engine.handle_request(now, DiscoveryRequest::Admit { admission, configured });
+            }
         }
     }
 
@@ -319,6 +354,7 @@ impl Task {
         let discovery = self.discovery.as_ref()?;
         let mut counters = view::counts(&discovery.engine.counters());
         counters.insert("not_understood".to_owned(), discovery.not_understood);
+        counters.insert("not_fresh".to_owned(), discovery.not_fresh);
         let neighbours = discovery.engine.neighbours();
         Some(view::Discovery {
             neighbours: neighbours
@@ -346,5 +382,44 @@ impl Task {
             since_s: seconds(now.saturating_since(neighbour.since)),
             last_s: seconds(now.saturating_since(neighbour.last)),
         }
+    }
+}
+
+/// False for an announcement that was made long ago or in the future, by the clock of this node: someone may have recorded it.
+/// Without a clock at one of the nodes all count.
+fn is_fresh(announcement: &Announcement, dtn_ms: Option<u64>) -> bool {
+    let (Some(created), Some(dtn_ms)) = (announcement.created, dtn_ms) else { return true };
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let apart = milliseconds(CLOCKS_APART_MAX);
+    let valid = milliseconds(announcement.validity.unwrap_or_default());
+    let earliest = dtn_ms.saturating_sub(valid.saturating_add(apart));
+    (earliest..=dtn_ms.saturating_add(apart)).contains(&created.time.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_proto::discovery::Format;
+
+    #[test]
+    fn an_announcement_that_someone_has_recorded_is_of_no_use_later() {
+        let made: i64 = 800_000_000_000;
+        let announcement = |created: Option<u64>| Announcement {
+            format: Format::Sand,
+            node: "dtn://bob/".parse().expect("a node ID"),
+            created: created.map(|time| (time, 0).into()),
+            validity: Some(Duration::from_secs(90)),
+            tcp_port: None,
+            solicits: false,
+        };
+        for (later_s, fresh) in
+            [(0, true), (389, true), (391, false), (86_400, false), (-299, true), (-301, false)]
+        {
+            let now = made + later_s * 1000;
+            let dtn_ms = u64::try_from(now).expect("after 2000");
+            let recorded = announcement(Some(made as u64));
+            assert_eq!(is_fresh(&recorded, Some(dtn_ms)), fresh, "{later_s} s");
+        }
+        assert!(is_fresh(&announcement(None), Some(1)) && is_fresh(&announcement(Some(1)), None));
     }
 }

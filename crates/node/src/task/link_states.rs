@@ -82,6 +82,9 @@ impl Task {
             self.link_states.tls.forget(*link);
         }
         let peer = peer.as_deref().map(plain);
+        if let Some(peer) = peer.as_deref().filter(|_| down.is_none()) {
+            self.spare_links_beside(*link, peer);
+        }
         let before = self.link_states.seen.remove(link);
         let up = down.is_none();
         // A link that fails to connect repeatedly has been down all the time.

@@ -3,7 +3,7 @@
 //! Bundles are not signed, so any node can forge a report of any other, and its content does not prove its sender. What is known is
 //! the session that it came over. A report is trusted if all of it came over
 //!
-//! - a configured link, whatever peer it is connected to;
+//! - a configured link, whatever peer it is connected to; a link to a neighbour that has announced itself is judged as a caller is;
 //! - a caller at the address of such a link that claims the node ID of the node there: two nodes that connect to each other, each of
 //!   which sends over its own link;
 //! - a caller whose node ID is proven by a certificate or contained in a `[[peer]]`, whether bundles go to it or over a link of this
@@ -35,7 +35,12 @@ impl Task {
     fn trusts(&mut self, link: LinkId, reporter: &Eid, to: Option<&Eid>) -> bool {
         let (agent, neighbours) = self.engines.agent_and_neighbours();
         let identities = &neighbours.identities;
-        if !link.is_incoming() || identities.is_beside_its_link(link) || identities.is_proven(link) {
+        // A link to a neighbour that was found leads to a node that nobody has chosen.
+        let is_configured = |link: LinkId| neighbours.links.get(link).is_some_and(|known| !known.link.found);
+        if (!link.is_incoming() && is_configured(link))
+            || identities.is_beside_its_link(link, is_configured)
+            || identities.is_proven(link)
+        {
             return true;
         }
         agent.peer(link).is_some_and(|peer| identities.is_trusted(peer))

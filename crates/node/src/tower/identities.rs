@@ -107,6 +107,8 @@ pub(crate) struct Identities {
     peers: Option<PeerPolicy>,
     /// Node IDs in the configuration: sessions that claim one are accepted.
     known: Vec<String>,
+    /// Neighbours that have announced themselves: sessions that claim one are accepted.
+    discovered: BTreeSet<Eid>,
     /// Node IDs of `[[peer]]` entries: sessions that claim one are trusted from any address.
     trusted: Vec<String>,
     /// Address of the other end of each connection that has one.
@@ -122,6 +124,7 @@ impl Identities {
             own: config.node_id().ok(),
             peers: config.peers,
             known: config.known_nodes(),
+            discovered: BTreeSet::new(),
             trusted: config.peer_nodes().collect(),
             addresses: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -135,6 +138,11 @@ impl Identities {
         self.known = config.known_nodes();
         self.trusted = config.peer_nodes().collect();
         self.changed = true;
+    }
+
+    /// Sets the neighbours that have announced themselves. Established sessions stay up.
+    pub(crate) fn discover(&mut self, neighbours: BTreeSet<Eid>) {
+        self.discovered = neighbours;
     }
 
     /// Sets the address of the other end of a connection.
@@ -180,9 +188,9 @@ impl Identities {
         }
     }
 
-    /// True if the configuration contains this node.
+    /// True if the configuration contains this node, or it is a neighbour.
     fn is_known(&self, node: &Eid) -> bool {
-        is_among(&self.known, node)
+        is_among(&self.known, node) || self.discovered.contains(node)
     }
 
     /// True if the configuration contains this node in a `[[peer]]`.
@@ -283,9 +291,9 @@ impl Identities {
         address.is_some() && address == self.addresses.get(&other)
     }
 
-    /// True if a configured link leads to the node of this caller, as [`links_beside`](Self::links_beside) defines.
-    pub(crate) fn is_beside_its_link(&self, caller: LinkId) -> bool {
-        self.links_beside(caller).next().is_some()
+    /// True if one of these links leads to the node of this caller, as [`links_beside`](Self::links_beside) defines.
+    pub(crate) fn is_beside_its_link(&self, caller: LinkId, counts: impl Fn(LinkId) -> bool) -> bool {
+        self.links_beside(caller).any(counts)
     }
 
     /// Established configured links that lead to the node that a caller claims to be: the caller connects from the link's
@@ -538,16 +546,19 @@ mod tests {
         bob.up(caller(1), ALICE, false, true);
         bob.up(caller(2), ALICE, false, true);
         bob.up(caller(3), "dtn://mallory/", false, true);
-        assert_eq!([1, 2, 3].map(|number| bob.is_beside_its_link(caller(number))), [true, false, false]);
+        assert_eq!(
+            [1, 2, 3].map(|number| bob.is_beside_its_link(caller(number), |_| true)),
+            [true, false, false]
+        );
         // A connection without an address is not beside a link.
         bob.forget(LinkId(1));
         bob.forget(caller(1));
-        assert!(!bob.is_beside_its_link(caller(1)));
+        assert!(!bob.is_beside_its_link(caller(1), |_| true));
         bob.set_address(LinkId(1), "::ffff:192.0.2.7".parse().expect("an address"));
         bob.set_address(caller(1), FAR);
-        assert!(bob.is_beside_its_link(caller(1)), "IPv4 in the clothes of IPv6");
+        assert!(bob.is_beside_its_link(caller(1), |_| true), "IPv4 in the clothes of IPv6");
         bob.down(LinkId(1));
-        assert!(!bob.is_beside_its_link(caller(1)));
+        assert!(!bob.is_beside_its_link(caller(1), |_| true));
     }
 
     #[test]
@@ -601,19 +612,22 @@ mod tests {
             // A proven link.
             bob.up(LinkId(1), ALICE, true, true);
             bob.up(caller(1), ALICE, false, true);
-            assert!(!bob.is_beside_its_link(caller(1)), "{address}");
+            assert!(!bob.is_beside_its_link(caller(1), |_| true), "{address}");
             bob.up(caller(2), ALICE, true, true);
-            assert!(bob.is_beside_its_link(caller(2)), "{address}");
+            assert!(bob.is_beside_its_link(caller(2), |_| true), "{address}");
             bob.down(LinkId(1));
             // A proven caller.
             bob.up(LinkId(1), ALICE, false, true);
-            assert!(!bob.is_beside_its_link(caller(1)) && bob.is_beside_its_link(caller(2)), "{address}");
+            assert!(
+                !bob.is_beside_its_link(caller(1), |_| true) && bob.is_beside_its_link(caller(2), |_| true),
+                "{address}"
+            );
             // No session is proven.
             bob.down(caller(2));
-            assert!(bob.is_beside_its_link(caller(1)), "{address}");
+            assert!(bob.is_beside_its_link(caller(1), |_| true), "{address}");
             // A session with another node is proven.
             bob.up(caller(2), "dtn://carol/", true, true);
-            assert!(bob.is_beside_its_link(caller(1)), "{address}");
+            assert!(bob.is_beside_its_link(caller(1), |_| true), "{address}");
         }
     }
 }

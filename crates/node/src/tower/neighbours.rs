@@ -1,6 +1,6 @@
 //! All neighbours of a node: those over TCP and UDP, and those over TNCs.
 
-use crate::config::{Config, IpNetwork, LinkSettings};
+use crate::config::{Config, IpNetwork, LinkSettings, is_link_local};
 use crate::tower::identities::{CallerRefusal, Identities, IdentityChange};
 use crate::tower::links::{KnownLink, LinkTable};
 use crate::tower::radio::{LineId, Radios};
@@ -97,6 +97,7 @@ impl AmateurAddresses {
         self.configured.contains(&address)
             || self.networks.iter().any(|network| network.contains(address))
             || self.found.values().any(|(_, found)| found.contains(&address))
+            || (is_link_local(address) && !self.networks.is_empty())
     }
 }
 
@@ -182,6 +183,11 @@ impl Neighbours {
         self.internet.unset(id);
         self.links.remove(id);
         self.amateur.found.remove(&id);
+    }
+
+    /// True for an address of amateur radio, as far as it is known now.
+    pub(crate) fn is_amateur_address(&self, address: IpAddr) -> bool {
+        self.amateur.contains(address)
     }
 
     /// Sets the address of the other end of a connection or a socket, before the first message of a caller.

@@ -33,6 +33,7 @@ pub use neighbourhood::{
 
 use crate::ax25::Callsign;
 use crate::bp::Eid;
+use crate::bp::bpsec::Fingerprint;
 use crate::service::CreationTimestamp;
 use crate::time::Duration;
 use core::fmt;
@@ -122,8 +123,8 @@ impl fmt::Display for Way {
 pub enum Proof {
     /// Signed with the key that is known of the node.
     Known,
-    /// Signed with the first key of the node.
-    First,
+    /// Signed with this key, and none is known of the node.
+    First(Fingerprint),
     /// Not signed, and no key of the node is known; or signed in a way that proves nothing.
     Unsigned,
     /// Not signed, because the format has no signatures; a key of the node is known.
@@ -135,6 +136,6 @@ pub enum Proof {
 impl Proof {
     /// True if a key proves the name of the node.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Proof::Known | Proof::First)
+        matches!(self, Proof::Known | Proof::First(_))
     }
 }

@@ -3,11 +3,16 @@
 //! Limits: the number of neighbours, [`WAYS_MAX`] ways to each, announcements that are read in a second
 //! ([`Neighbourhood::reads_from`]), one new neighbour in a second after as many as the table holds, and one announcement of this
 //! node in two seconds, whoever asks for more. When the table is
-//! full, a node that a key proves takes the place of the newest one that none proves. A forged announcement adds a way to a
-//! node, and never replaces one that is in use.
+//! full, a node of higher standing takes the place of the newest one of the lowest: nodes with a known key and nodes of the
+//! configuration stand above those that sign with another key, which anyone can make, and these above those that sign nothing.
+//! The others have [`NEIGHBOURS_AT_ADDRESS`] places in all for each address. A forged announcement adds a way to a node, and never
+//! replaces one that is in use.
+//!
+//! The key of a node of which none is known holds for as long as the node is a neighbour, and for its announcements only.
 
 use super::{Announcement, Format, Proof, Way};
 use crate::bp::Eid;
+use crate::bp::bpsec::Fingerprint;
 use crate::engine::{Engine, Service};
 use crate::joint::earlier;
 use crate::observe::Observation;
@@ -15,6 +20,7 @@ use crate::rng::Rng;
 use crate::service::CreationTimestamp;
 use crate::setting::{self, Fault, Settings};
 use crate::time::{Duration, Instant};
+use core::cmp::Reverse;
 use core::net::IpAddr;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,6 +40,12 @@ const SOLICITATIONS: u32 = 2;
 /// Bounds of the time for which an announcement counts, whatever it says.
 const VALIDITY_MIN: Duration = Duration::from_secs(3);
 const VALIDITY_MAX: Duration = Duration::from_secs(6 * 3600);
+/// Limit of that time for nodes without a known key, unless three intervals of this node are longer.
+const VALIDITY_UNKNOWN_MAX: Duration = Duration::from_secs(600);
+/// Maximum number of neighbours at one address, apart from nodes with a known key and nodes of the configuration.
+const NEIGHBOURS_AT_ADDRESS: usize = 4;
+/// Minimum time between two changes of the way in use to another port of the same address.
+const BETWEEN_MOVES: Duration = Duration::from_secs(10);
 /// Intervals without an announcement after which a neighbour that does not say more is gone.
 const INTERVALS: u32 = 3;
 /// Announcements that are read of unknown senders, per second and at once.
@@ -58,7 +70,12 @@ pub enum DiscoveryRequest {
     /// Begins to announce this node.
     Join,
     /// Replaces the rule for neighbours. Present neighbours that it excludes are lost.
-    Admit(Admission),
+    Admit {
+        /// The rule.
+        admission: Admission,
+        /// Nodes of the configuration.
+        configured: BTreeSet<Eid>,
+    },
 }
 
 /// Indications of [`Discovery`].
@@ -145,6 +162,8 @@ pub struct Config {
     pub node: Eid,
     /// Nodes that may become neighbours.
     pub admission: Admission,
+    /// Nodes of the configuration. They have a place before others, and no key is taken for theirs because it came first.
+    pub configured: BTreeSet<Eid>,
     /// Interval of announcements. Default 30 s.
     pub interval: Duration,
     /// Maximum number of neighbours. Default 64.
@@ -154,7 +173,14 @@ pub struct Config {
 impl Config {
     /// Creates the default settings for a node.
     pub fn new(node: Eid) -> Self {
-        Config { node, admission: Admission::Any, interval: Duration::from_secs(30), neighbours_max: 64 }
+        let configured = BTreeSet::new();
+        Config {
+            node,
+            admission: Admission::Any,
+            configured,
+            interval: Duration::from_secs(30),
+            neighbours_max: 64,
+        }
     }
 
     /// Time for which announcements of this node are valid.
@@ -224,14 +250,19 @@ struct HeardWay {
 }
 
 impl HeardWay {
-    /// Ways with a higher rank are preferred.
-    fn rank(&self) -> (bool, u8) {
+    /// Ways with a higher rank are preferred: those that the known key proves or, if none is known, the key with which the way
+    /// in use was announced. Among the others the one in use stays, of whatever kind.
+    fn rank(&self, used: Proof) -> u8 {
         let kind = match self.way {
             Way::Tcp(_) => 2,
             Way::Station { .. } => 1,
             Way::Calls(_) => 0,
         };
-        (self.proof.is_signed(), kind)
+        match self.proof {
+            Proof::Known => 4 + kind,
+            Proof::First(_) if self.proof == used => 1 + kind,
+            _ => 0,
+        }
     }
 }
 
@@ -257,16 +288,27 @@ struct Entry {
     ways: Vec<HeardWay>,
     since: Instant,
     contested: bool,
+    /// Time at which the way in use has last changed to another port.
+    moved: Instant,
 }
 
 impl Entry {
+    /// Key with which the neighbour has signed, if none is known of it.
+    fn first_key(&self) -> Option<Fingerprint> {
+        self.ways.iter().find_map(|way| match way.proof {
+            Proof::First(key) => Some(key),
+            _ => None,
+        })
+    }
+
     /// Removes the ways that have expired, and prefers the best of the others. Returns false if none is left.
     fn sort(&mut self, now: Instant) -> bool {
         self.ways.retain(|way| now < way.expires);
-        if let Some(best) = self.ways.iter().map(HeardWay::rank).max()
-            && self.ways[0].rank() < best
+        let used = self.ways.first().map_or(Proof::Unsigned, |way| way.proof);
+        if let Some(best) = self.ways.iter().map(|way| way.rank(used)).max()
+            && self.ways[0].rank(used) < best
         {
-            let at = self.ways.iter().position(|way| way.rank() == best).unwrap_or(0);
+            let at = self.ways.iter().position(|way| way.rank(used) == best).unwrap_or(0);
             self.ways.swap(0, at);
         }
         !self.ways.is_empty()
@@ -375,11 +417,26 @@ impl Neighbourhood {
         ways.any(|known| address(&known.way) == Some(from))
     }
 
+    /// Compares the signature with the key that the neighbour has used before.
+    fn compare(&self, node: &Eid, format: Format, proof: Proof) -> Proof {
+        let first = || self.neighbours.get(node).and_then(Entry::first_key);
+        if self.config.configured.contains(node) {
+            return proof;
+        }
+        match (proof, first()) {
+            (Proof::First(key), Some(first)) if key != first => Proof::Contested,
+            (Proof::Unsigned, Some(_)) if format == Format::Aprs => Proof::Named,
+            (Proof::Unsigned, Some(_)) => Proof::Contested,
+            _ => proof,
+        }
+    }
+
     fn hear(&mut self, now: Instant, HeardAnnouncement { announcement, way, proof }: HeardAnnouncement) {
         let node = announcement.node;
         if node == self.config.node {
             return;
         }
+        let proof = self.compare(&node, announcement.format, proof);
         if proof == Proof::Contested {
             self.counters.contested += 1;
             if let Some(entry) = self.neighbours.get_mut(&node) {
@@ -402,7 +459,7 @@ impl Neighbourhood {
             proof,
             created: announcement.created,
             last: now,
-            expires: now + validity.clamp(VALIDITY_MIN, VALIDITY_MAX),
+            expires: now + validity.clamp(VALIDITY_MIN, self.validity_max(proof)),
         };
         let is_new = !self.neighbours.contains_key(&node);
         let is_kept = if is_new { self.add(now, node, heard) } else { self.update(now, node, heard) };
@@ -410,6 +467,32 @@ impl Neighbourhood {
         if is_kept && (is_new || announcement.solicits) {
             self.answer(now);
         }
+    }
+
+    fn validity_max(&self, proof: Proof) -> Duration {
+        match proof {
+            Proof::Known => VALIDITY_MAX,
+            _ => self.config.validity().max(VALIDITY_UNKNOWN_MAX),
+        }
+    }
+
+    /// Standing of a node among those that want a place.
+    fn standing(&self, node: &Eid, proof: Proof) -> u8 {
+        match proof {
+            _ if self.config.configured.contains(node) => 2,
+            Proof::Known => 2,
+            Proof::First(_) | Proof::Named => 1,
+            _ => 0,
+        }
+    }
+
+    /// True if the address of this way has as many neighbours as it may have.
+    fn is_crowded(&self, way: &Way) -> bool {
+        let others = self.neighbours.iter().filter(|(node, entry)| {
+            let first = &entry.ways[0];
+            is_same_place(&first.way, way) && self.standing(node, first.proof) < 2
+        });
+        others.count() >= NEIGHBOURS_AT_ADDRESS
     }
 
     /// True if a later announcement was received. Only those that a key proves are compared with those on other ways: anyone
@@ -433,38 +516,48 @@ impl Neighbourhood {
             self.arrivals_left = most.min(self.arrivals_left.saturating_add(passed as u64));
             self.arrivals_since = now;
         }
-        if self.arrivals_left == 0 {
+        let standing = self.standing(&node, heard.proof);
+        if standing < 2 && (self.arrivals_left == 0 || self.is_crowded(&heard.way)) {
             self.counters.refused += 1;
             return false;
         }
         if self.neighbours.len() >= self.config.neighbours_max {
-            let unproven = self.neighbours.iter().filter(|(_, entry)| !entry.ways[0].proof.is_signed());
-            let newest = unproven.max_by_key(|(_, entry)| entry.since).map(|(node, _)| node.clone());
-            match newest.filter(|_| heard.proof.is_signed()) {
-                Some(newest) => self.lose(&newest),
-                None => {
-                    self.counters.refused += 1;
-                    return false;
-                }
-            }
+            let of = |node: &Eid, entry: &Entry| self.standing(node, entry.ways[0].proof);
+            let lower = self.neighbours.iter().filter(|(node, entry)| of(node, entry) < standing);
+            let last = lower.min_by_key(|(node, entry)| (of(node, entry), Reverse(entry.since)));
+            let Some(last) = last.map(|(node, _)| node.clone()) else {
+                self.counters.refused += 1;
+                return false;
+            };
+            self.lose(&last);
         }
-        self.arrivals_left -= 1;
-        self.neighbours.insert(node.clone(), Entry { ways: vec![heard], since: now, contested: false });
+        self.arrivals_left = self.arrivals_left.saturating_sub(1);
+        self.neighbours
+            .insert(node.clone(), Entry { ways: vec![heard], since: now, contested: false, moved: now });
         self.counters.found += 1;
         self.up.push_back(DiscoveryIndication::Found(node));
         true
     }
 
     /// Adds an announcement of a neighbour. Returns false if there is no place for its way.
-    fn update(&mut self, now: Instant, node: Eid, heard: HeardWay) -> bool {
+    fn update(&mut self, now: Instant, node: Eid, mut heard: HeardWay) -> bool {
         let entry = self.neighbours.get_mut(&node).expect("it is there");
         let before = entry.ways[0].way;
         match entry.ways.iter().position(|known| is_same_place(&known.way, &heard.way)) {
-            Some(at) => entry.ways[at] = heard,
+            Some(at) => {
+                let moves = at == 0 && heard.way != before;
+                match moves && now.saturating_since(entry.moved) < BETWEEN_MOVES {
+                    true => heard.way = before,
+                    false if moves => entry.moved = now,
+                    false => {}
+                }
+                entry.ways[at] = heard;
+            }
             None if entry.ways.len() < WAYS_MAX => entry.ways.push(heard),
             None => {
-                let unproven = entry.ways.iter().rposition(|known| !known.proof.is_signed());
-                let Some(at) = unproven.filter(|_| heard.proof.is_signed()) else {
+                // Any known key counts more than the others, which anyone can make.
+                let unproven = entry.ways.iter().rposition(|known| known.proof != Proof::Known);
+                let Some(at) = unproven.filter(|_| heard.proof == Proof::Known) else {
                     self.counters.refused += 1;
                     return false;
                 };
@@ -548,8 +641,9 @@ impl Engine for Neighbourhood {
                 let first = now + self.random_within(FIRST_WITHIN);
                 self.announce_at.get_or_insert(first);
             }
-            DiscoveryRequest::Admit(admission) => {
+            DiscoveryRequest::Admit { admission, configured } => {
                 self.config.admission = admission;
+                self.config.configured = configured;
                 let admits = |node: &Eid, entry: &Entry| {
                     entry.ways.iter().any(|way| self.config.admission.admits(node, way.proof))
                 };

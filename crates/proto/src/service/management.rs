@@ -83,6 +83,11 @@ pub enum ManagementRequest {
         /// Link to close.
         link: LinkId,
     },
+    /// Closes a link that will not be used again, and forgets it once it is down.
+    ForgetLink {
+        /// Link to forget.
+        link: LinkId,
+    },
     /// Starts or stops [`ManagementIndication::Bundle`] for every event of a bundle, for operators who monitor the node.
     Watch {
         /// True to start.

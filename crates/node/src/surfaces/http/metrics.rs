@@ -272,6 +272,7 @@ fn discovery(out: &mut Out<'_>, status: &Status) -> fmt::Result {
             "not_admitted" => "Announcements of nodes that may not become neighbours",
             "contested" => "Announcements that the known key of the node has not signed",
             "superseded" => "Announcements older than one received before",
+            "not_fresh" => "Signed announcements that were made too long ago, or in the future",
             "not_read" => "Announcements not read because there were too many at once",
             "not_understood" => "Datagrams and texts that are no announcements",
             "refused" => "Announcements beyond the maximum of neighbours or of ways to one",

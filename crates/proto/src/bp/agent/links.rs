@@ -39,6 +39,8 @@ pub(super) struct Link {
     up: bool,
     /// The provider is connecting the link.
     retrying: bool,
+    /// The link is removed when it has gone down.
+    is_forgotten: bool,
     /// The link went down because it was idle; a bundle that needs it brings it up.
     idle: bool,
     /// Node at the other end before the link went down idle.
@@ -336,6 +338,7 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
+        link.is_forgotten = false;
         let closed = link.config.open_in_contacts && !link.in_contact;
         if !core::mem::replace(&mut link.wanted, true) && !link.up && !closed {
             link.retrying = true;
@@ -352,6 +355,7 @@ impl Agent {
             self.counters.ignored += 1;
             return;
         };
+        link.is_forgotten = false;
         link.expected = Some(node.clone());
         if !core::mem::replace(&mut link.wanted, true) && !link.up {
             link.idle = true;
@@ -368,6 +372,31 @@ impl Agent {
             link.wanted = false;
             link.retrying = false;
             self.outgoing.tell(id, BundlesRequest::Close);
+        }
+    }
+
+    /// Closes a link and removes it, at once if it is down. Its ID may not be used again.
+    pub(super) fn forget_link(&mut self, id: LinkId) {
+        self.close_link(id);
+        self.config.links.retain(|known| known.link != id);
+        if let Some(link) = self.links.get_mut(id) {
+            link.is_forgotten = true;
+            link.expected = None;
+            if !link.up {
+                self.remove_link(id);
+            }
+        }
+    }
+
+    /// Removes a link that is down, with everything that refers to it.
+    fn remove_link(&mut self, id: LinkId) {
+        self.links.set_led_to(id, None);
+        let Some(link) = self.links.links.remove(&id) else { return };
+        if let Some(boundary) = link.boundary {
+            self.time.deadlines.not_at_dtn(boundary, DeadlineKind::Contact(id));
+        }
+        if let Some(until) = link.held_until {
+            self.time.deadlines.not_at(until, DeadlineKind::Release(id));
         }
     }
 
@@ -447,11 +476,14 @@ impl Agent {
         bundle_bytes_max: u64,
     ) {
         let most = self.config.limits.links_max;
+        // A link that was forgotten while it was connecting is forgotten again when it goes down.
+        let is_unasked = self.links.get(id).is_none();
         let Some(link) = self.links.entry(id, most, &self.config.links) else {
             self.counters.ignored += 1;
             self.outgoing.tell(id, BundlesRequest::Close);
             return;
         };
+        link.is_forgotten |= is_unasked;
         link.up = true;
         link.ups += 1;
         link.interleave = interleave;
@@ -535,8 +567,8 @@ impl Agent {
         if let Some(node) = node {
             self.undo_copies(&node);
         }
-        if id.is_incoming() {
-            self.links.links.remove(&id);
+        if id.is_incoming() || self.links.get(id).is_some_and(|link| link.is_forgotten) {
+            self.remove_link(id);
         }
         self.indications.push(ManagementIndication::Link { link: id, peer, down: Some(reason) });
         // Bundles that waited for this link may be sent over another.

@@ -579,6 +579,7 @@ impl Agent {
             ManagementRequest::OpenLink { link } => self.open_link(link),
             ManagementRequest::ExpectLink { link, node } => self.expect_link(link, &node),
             ManagementRequest::CloseLink { link } => self.close_link(link),
+            ManagementRequest::ForgetLink { link } => self.forget_link(link),
             ManagementRequest::Watch { on } => self.indications.watch(on),
             ManagementRequest::SetContacts { link, contacts } => self.set_contacts(now, link, contacts),
         }

@@ -1,6 +1,7 @@
 //! Stories of neighbourhoods in virtual time.
 
 use super::super::*;
+use crate::bp::bpsec::Fingerprint;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -25,6 +26,11 @@ fn heard(name: &str, way: Way, proof: Proof, created: u64) -> HearingIndication 
         solicits: false,
     };
     HearingIndication::Heard(HeardAnnouncement { announcement, way, proof })
+}
+
+/// Signed with one of the keys of nobody.
+fn first(key: u8) -> Proof {
+    Proof::First(Fingerprint([key; 16]))
 }
 
 struct Bench {
@@ -133,7 +139,7 @@ fn names_that_come_and_go_do_so_slowly() {
     let mut bench = Bench::new(Admission::Any);
     let mut found = 0;
     for number in 0..600 {
-        let HearingIndication::Heard(mut short) = heard(&format!("n{number}"), at(2), Proof::First, 1);
+        let HearingIndication::Heard(mut short) = heard(&format!("n{number}"), at(2), first(1), 1);
         short.announcement.validity = Some(Duration::ZERO);
         found += bench.hear(HearingIndication::Heard(short)).len();
         bench.pass(Duration::from_millis(100));
@@ -177,12 +183,114 @@ fn a_repeated_announcement_changes_nothing() {
 fn another_way_is_used_when_the_first_one_is_silent() {
     let mut bench = Bench::new(Admission::Any);
     let radio = Way::Station { tnc: 0, callsign: "EI7IG-1".parse().expect("a callsign") };
-    assert_eq!(bench.hear(heard("bob", radio, Proof::Unsigned, 1)), [Found(node("bob"))]);
-    assert_eq!(bench.hear(heard("bob", at(1), Proof::Unsigned, 1)), [Moved(node("bob"))], "faster");
+    assert_eq!(bench.hear(heard("bob", radio, Proof::Named, 1)), [Found(node("bob"))]);
+    assert_eq!(bench.hear(heard("bob", at(1), Proof::Known, 1)), [Moved(node("bob"))], "faster");
     bench.pass(Duration::from_secs(5));
-    assert_eq!(bench.hear(heard("bob", radio, Proof::Unsigned, 2)), []);
+    assert_eq!(bench.hear(heard("bob", radio, Proof::Named, 2)), []);
     assert_eq!(bench.pass(Duration::from_secs(6)).1, [Moved(node("bob"))]);
     assert_eq!(bench.way("bob"), Some(radio));
+}
+
+#[test]
+fn what_no_known_key_proves_never_takes_the_place_of_a_way_in_use() {
+    let radio = Way::Station { tnc: 0, callsign: "EI7IG-1".parse().expect("a callsign") };
+    let Way::Tcp(there) = at(1) else { panic!("an address") };
+    for used in [radio, Way::Calls(there), at(1)] {
+        for forged in [Proof::Unsigned, first(9)] {
+            let mut bench = Bench::new(Admission::Any);
+            bench.hear(heard("bob", used, Proof::Unsigned, 1));
+            assert_eq!(bench.hear(heard("bob", at(2), forged, 2)), [], "{used} {forged:?}");
+            assert_eq!(bench.way("bob"), Some(used));
+        }
+    }
+    // The key of the way in use may choose a better one.
+    let mut bench = Bench::new(Admission::Any);
+    bench.hear(heard("bob", Way::Calls(there), first(1), 1));
+    assert_eq!(bench.hear(heard("bob", at(2), first(1), 2)), [Moved(node("bob"))]);
+}
+
+#[test]
+fn a_first_key_holds_while_its_node_is_a_neighbour_and_never_for_nodes_of_the_configuration() {
+    let mut bench = Bench::new(Admission::Any);
+    bench.hear(heard("bob", at(1), first(1), 1));
+    for proof in [first(2), Proof::Unsigned] {
+        assert_eq!(bench.hear(heard("bob", at(2), proof, 2)), []);
+    }
+    let bob = bench.engine.neighbour(&node("bob")).expect("it is there");
+    assert_eq!((bob.ways, bob.contested, bench.engine.counters().contested), (1, true, 2));
+    assert_eq!(bench.pass(Duration::from_secs(11)).1, [Lost(node("bob"))]);
+    assert_eq!(bench.hear(heard("bob", at(2), first(2), 3)), [Found(node("bob"))], "it holds no longer");
+    // The real node is not shut out by a stranger that came first.
+    let configured = BTreeSet::from([node("carol")]);
+    let admit = DiscoveryRequest::Admit { admission: Admission::Any, configured };
+    bench.engine.handle_request(bench.now, admit);
+    bench.hear(heard("carol", at(3), first(3), 1));
+    bench.hear(heard("carol", at(4), first(4), 2));
+    let carol = bench.engine.neighbour(&node("carol")).expect("it is there");
+    assert_eq!((carol.ways, carol.contested), (2, false));
+}
+
+#[test]
+fn fresh_keys_do_not_keep_out_nodes_with_a_known_key_or_of_the_configuration() {
+    let mut bench = Bench::new(Admission::Any);
+    bench.hear(heard("plain", at(200), Proof::Unsigned, 1));
+    for number in 0..200_u8 {
+        bench.hear(heard(&format!("n{number}"), at(number), first(number), 1));
+    }
+    bench.pass(Duration::from_secs(1));
+    bench.hear(heard("last", at(210), first(210), 1));
+    assert!(bench.engine.neighbours().count() == 4 && bench.way("plain").is_none());
+    let configured = BTreeSet::from([node("carol")]);
+    let admit = DiscoveryRequest::Admit { admission: Admission::Any, configured };
+    bench.engine.handle_request(bench.now, admit);
+    bench.hear(heard("bob", at(201), Proof::Known, 1));
+    bench.hear(heard("carol", at(202), Proof::Unsigned, 1));
+    assert!(bench.way("bob").is_some() && bench.way("carol").is_some());
+    // They stay when the flood goes on.
+    bench.pass(Duration::from_secs(5));
+    for number in 0..200_u8 {
+        bench.hear(heard(&format!("m{number}"), at(number), first(number), 2));
+    }
+    assert!(bench.way("bob").is_some() && bench.way("carol").is_some());
+}
+
+#[test]
+fn the_validity_of_what_no_known_key_proves_is_short() {
+    for (proof, stays) in [(Proof::Known, true), (first(1), false), (Proof::Unsigned, false)] {
+        let mut bench = Bench::new(Admission::Any);
+        let HearingIndication::Heard(mut long) = heard("bob", at(1), proof, 1);
+        long.announcement.validity = Some(Duration::from_secs(6 * 3600));
+        bench.hear(HearingIndication::Heard(long));
+        bench.pass(Duration::from_secs(601));
+        assert_eq!(bench.way("bob").is_some(), stays, "{proof:?}");
+    }
+}
+
+#[test]
+fn an_address_has_few_names_that_nothing_proves() {
+    let config = Config { neighbours_max: 64, ..Config::new(node("own")) };
+    let engine = Neighbourhood::new(config, Rng::new(1)).expect("valid");
+    let mut bench = Bench { engine, now: Instant::from_secs(1) };
+    for number in 0..20 {
+        bench.hear(heard(&format!("n{number}"), at(1), first(number), 1));
+    }
+    assert_eq!(bench.engine.neighbours().count(), 4);
+    bench.hear(heard("bob", at(1), Proof::Known, 1));
+    bench.hear(heard("carol", at(2), Proof::Unsigned, 1));
+    assert!(bench.way("bob").is_some() && bench.way("carol").is_some());
+}
+
+#[test]
+fn a_neighbour_that_changes_its_port_all_the_time_moves_rarely() {
+    let mut bench = Bench::new(Admission::Any);
+    bench.hear(heard("bob", at(1), first(1), 1));
+    let mut moves = 0;
+    for number in 0..300_u16 {
+        bench.pass(Duration::from_millis(200));
+        let way = Way::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 5000 + number));
+        moves += bench.hear(heard("bob", way, first(1), 2 + u64::from(number))).len();
+    }
+    assert!((5..=6).contains(&moves), "{moves} in a minute");
 }
 
 #[test]
@@ -194,7 +302,7 @@ fn the_rule_decides_about_neighbours() {
         (&Admission::Any, "eve", Proof::Contested, false),
         (&known, "bob", Proof::Unsigned, true),
         (&known, "eve", Proof::Unsigned, false),
-        (&known, "eve", Proof::First, true),
+        (&known, "eve", first(1), true),
         (&known, "bob", Proof::Contested, false),
         (&listed, "bob", Proof::Unsigned, true),
         (&listed, "team-2", Proof::Unsigned, true),
@@ -211,7 +319,9 @@ fn a_new_rule_ends_what_it_excludes() {
     let mut bench = Bench::new(Admission::Any);
     bench.hear(heard("bob", at(1), Proof::Unsigned, 1));
     bench.hear(heard("carol", at(2), Proof::Known, 1));
-    bench.engine.handle_request(bench.now, DiscoveryRequest::Admit(Admission::Known(BTreeSet::new())));
+    let admission = Admission::Known(BTreeSet::new());
+    let admit = DiscoveryRequest::Admit { admission, configured: BTreeSet::new() };
+    bench.engine.handle_request(bench.now, admit);
     assert_eq!(bench.told(), [Lost(node("bob"))]);
 }
 
@@ -245,7 +355,7 @@ fn the_table_is_the_sum_of_what_was_told() {
         };
         for _ in 0..200 {
             let name = format!("n{}", rng.below(8));
-            let proofs = [Proof::Known, Proof::First, Proof::Unsigned, Proof::Contested];
+            let proofs = [Proof::Known, first(1), Proof::Unsigned, Proof::Contested];
             let proof = proofs[rng.below(4) as usize];
             let way = at(1 + rng.below(6) as u8);
             apply(bench.hear(heard(&name, way, proof, rng.below(100))));

@@ -1,6 +1,6 @@
 //! A disk that cannot read for a while, on a link that carries only small bundles.
 
-use super::super::{Agent, Config};
+use super::super::{Agent, Config, LinkConfig};
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
@@ -279,4 +279,33 @@ fn a_link_that_is_expected_opens_when_a_bundle_needs_it() {
     bench.settle();
     send(&mut bench, 4);
     assert!(!connected(&bench), "the operator has closed it");
+}
+
+/// Links to neighbours come and go for as long as the node runs.
+#[test]
+fn links_that_are_forgotten_leave_their_places_to_others() {
+    let mut bench = Bench::new(Bytes::new());
+    for number in 1..=5000 {
+        let link = LinkId(number);
+        let config = LinkConfig { link, ..LinkConfig::default() };
+        bench.agent.configure_link(config);
+        bench.ask(ManagementRequest::ExpectLink { link, node: "dtn://b/".into() });
+        bench.ask(ManagementRequest::ForgetLink { link });
+    }
+    assert_eq!((bench.agent.links.iter().count(), bench.agent.links.idle().count()), (0, 0));
+    assert!(bench.agent.config.links.is_empty());
+    // A caller and a new link find places; one that is up goes when it is down.
+    for link in [LinkId(LinkId::FIRST_INCOMING), LinkId(6000)] {
+        bench.hear(link, up("dtn://c/"));
+        bench.settle();
+        assert!(bench.agent.links.get(link).is_some_and(|link| link.is_here()), "{link:?}");
+        bench.ask(ManagementRequest::ForgetLink { link });
+        bench.hear(link, BundlesIndication::Down { reason: DownReason::Closed, retry: false });
+        bench.settle();
+        assert!(bench.agent.links.get(link).is_none(), "{link:?}");
+    }
+}
+
+fn up(peer: &str) -> BundlesIndication {
+    BundlesIndication::Up { peer: Some(peer.to_owned()), interleave: false, transfer_bytes_max: 1500 }
 }
