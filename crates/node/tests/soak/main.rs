@@ -116,14 +116,14 @@ impl Soak {
         let place = Place::new(&format!("soak-{title}"));
         let disk = SmallDisk::new(&format!("soak-{title}"), Kind::Tmpfs);
         let stores = disk.as_ref().map_or(&place.0, |disk| &disk.path).clone();
-        let [at_relay, at_carol, carol_ltp] = [(); 3].map(|()| reserved());
+        let [at_relay, at_carol, datagrams_at_carol] = [(); 3].map(|()| reserved());
         let line = Line::new(at_relay);
-        let datagrams = Datagrams::new(carol_ltp, seed);
+        let datagrams = Datagrams::new(datagrams_at_carol, seed);
         let carol = NodeProcess::start(
             &place.0,
             "carol",
             &format!(
-                "{QUICK}node = 'ipn:7.0'\nlisten = ['{at_carol}']\nlisten-udp = ['ltp {carol_ltp}']\nstorage.path = '{}'\n",
+                "{QUICK}node = 'ipn:7.0'\nlisten = ['{at_carol}']\nlisten-udp = ['ltp {datagrams_at_carol}']\nstorage.path = '{}'\n",
                 place.0.join("carol-store").display()
             ),
             at_carol,
