@@ -18,7 +18,7 @@ impl Config {
         }
     }
 
-    pub(super) fn check_folders(&self) -> Result<(), Error> {
+    pub(crate) fn check_folders(&self) -> Result<(), Error> {
         for drop in &self.drop {
             if drop.to.parse::<Eid>().map_or(true, |eid| eid.is_null()) {
                 return Err(no_endpoint(&drop.to));

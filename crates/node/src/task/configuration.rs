@@ -39,7 +39,9 @@ impl Task {
             .and_then(|config| Ok((config.credentials()?, self.new_security(&config)?, config)));
         let done = match read {
             Ok((credentials, security, config)) => {
-                let differences = self.configuration.config.differences(&config);
+                let mut in_force = self.configuration.config.clone();
+                in_force.link.retain(|link| !link.found);
+                let differences = in_force.differences(&config);
                 match self.apply(now, config) {
                     Reply::Error { what, hint } => Err(Error { what, hint }),
                     _ => {
@@ -108,6 +110,13 @@ impl Task {
         if let Err(Error { what, hint }) = new.check() {
             let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
             return Reply::Error { what, hint };
+        }
+        // The store, the mail and the secrets stay where they are until the restart.
+        let (drop, receive) = (new.drop.clone(), new.receive.clone());
+        let in_force = Config { drop, receive, ..self.configuration.config.clone() };
+        if let Err(Error { what, .. }) = in_force.check_folders() {
+            let hint = "paths of the start are still in use; restart the node to use those of the file";
+            return Reply::Error { what, hint: Some(hint.to_owned()) };
         }
         // The links to neighbours that were found are made anew: the configuration may have others to the same nodes now.
         let mut new = new;

@@ -38,7 +38,7 @@ pub struct Config {
     /// Default: none, and such a caller is only cut off.
     pub welcome: Option<String>,
     /// Silence of a caller after which it is taken for an operator, who waits for a text; a first packet without a hello
-    /// is taken so at once. Default 20 s.
+    /// is taken so at once. Default 90 s.
     pub welcome_after: Duration,
     /// Maximum wait of an ending session for outstanding bundles. Default 2 min.
     pub close_timeout: Duration,
@@ -62,7 +62,7 @@ impl Default for Config {
             transfer_mru: 1 << 40,
             contact_timeout: Duration::from_secs(120),
             welcome: None,
-            welcome_after: Duration::from_secs(20),
+            welcome_after: Duration::from_secs(90),
             close_timeout: Duration::from_secs(120),
             retry_min: Duration::from_secs(5),
             retry_max: Duration::from_secs(300),
@@ -86,6 +86,10 @@ impl Settings for Config {
         let welcome_bytes = self.welcome.as_ref().map_or(0, String::len);
         number("welcome", welcome_bytes, 0..=WELCOME_BYTES_MAX, "a text of at most 512 bytes")?;
         wait("welcome-after", self.welcome_after, "must be longer than a node takes for its hello")?;
+        if self.welcome.is_some() {
+            let hint = "must not be less than `welcome-after`";
+            wait_from("contact-timeout", self.contact_timeout, self.welcome_after, hint)?;
+        }
         wait("close-timeout", self.close_timeout, "must be longer than the channel can be busy")?;
         wait("retry-min", self.retry_min, "5 s is usual")?;
         wait_from("retry-max", self.retry_max, self.retry_min, "must not be less than `retry-min`")

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 /// Interval between checks of the folder.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -118,23 +118,26 @@ enum SendOutcome {
     NoFile,
 }
 
-/// Sends until the node stops, or until `stop` is closed: then the present file is finished first, because a bundle that is sent
-/// again with other settings of the folder is another payload for its destination.
+/// Sends until the node stops, or until the sender of `settings` is dropped. A file is sent to its end with the settings with which
+/// it was begun, because a bundle that is sent again with others is another payload for its destination.
 pub(super) async fn serve(
-    drop: DropFolder,
+    mut settings: watch::Receiver<DropFolder>,
     clock: WallClock,
     mut talk: NodeConnection,
     line: FolderStatus,
-    mut stop: oneshot::Receiver<()>,
 ) -> Result<(), NodeGone> {
+    let mut drop = settings.borrow_and_update().clone();
     while let Err(error) = prepare(&drop.folder) {
         line.trouble(format!("cannot use {}: {error}", drop.folder.display()));
         tokio::select! {
-            _ = &mut stop => return Ok(()),
+            changed = settings.changed() => match changed {
+                Ok(()) => drop = settings.borrow().clone(),
+                Err(_) => return Ok(()),
+            },
             rested = rest(&mut talk, AGAIN_AFTER) => rested?,
         }
     }
-    let mut watch = FolderWatch::new(&drop.folder, drop.settle);
+    let mut files = FolderWatch::new(&drop.folder, drop.settle);
     let mut number = 0;
     let mut pause = RetryPause::default();
     let mut accepted = AcceptedClaims::new();
@@ -148,7 +151,7 @@ pub(super) async fn serve(
             });
             forget_gone(&begun, &line, &mut accepted);
             for claim in begun.claims {
-                if is_closed(&mut stop) {
+                if !follow(&mut settings, &mut drop) {
                     return Ok(());
                 }
                 number += 1;
@@ -156,11 +159,12 @@ pub(super) async fn serve(
             }
             begun.others.into_iter().for_each(|(_, error)| line.trouble(error.to_string()));
         }
-        match watch.at_rest(Instant::now()) {
+        files.set_settle(drop.settle);
+        match files.at_rest(Instant::now()) {
             Ok((ready, others)) => {
                 line.change(|folder| folder.waiting = others + pause.files + ready.len() as u64);
                 for name in ready {
-                    if is_closed(&mut stop) {
+                    if !follow(&mut settings, &mut drop) {
                         return Ok(());
                     }
                     if pause.all {
@@ -187,16 +191,25 @@ pub(super) async fn serve(
         }
         let wait = if pause.all { AGAIN_AFTER } else { LOOK_EVERY };
         tokio::select! {
-            _ = &mut stop => return Ok(()),
+            changed = settings.changed() => match changed {
+                Ok(()) => drop = settings.borrow().clone(),
+                Err(_) => return Ok(()),
+            },
             gone = talk.hear() => drop_reply(gone?),
-            () = watch.events() => {}
+            () = files.events() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
 }
 
-fn is_closed(stop: &mut oneshot::Receiver<()>) -> bool {
-    stop.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+/// Takes new settings over. Returns false if the folder is no longer served.
+fn follow(settings: &mut watch::Receiver<DropFolder>, drop: &mut DropFolder) -> bool {
+    match settings.has_changed() {
+        Ok(true) => drop.clone_from(&settings.borrow_and_update()),
+        Ok(false) => {}
+        Err(_) => return false,
+    }
+    true
 }
 
 /// Pause before waiting files are tried again.

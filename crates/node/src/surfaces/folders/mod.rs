@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::sync::watch as latest;
 
 /// State of a folder, which its thread changes.
 #[derive(Clone, Debug)]
@@ -110,14 +111,40 @@ impl Settings {
     }
 }
 
+/// Connection to the thread of a folder, which ends when this is dropped.
+#[derive(Debug)]
+enum Hold {
+    /// Its settings.
+    Drop(latest::Sender<DropFolder>),
+    Receive(#[expect(dead_code, reason = "dropped to end the thread")] oneshot::Sender<()>),
+}
+
 /// A folder that is served.
 #[derive(Debug)]
 struct Served {
     settings: Settings,
     status: FolderStatus,
-    /// Dropped to end the thread.
-    _stop: oneshot::Sender<()>,
+    hold: Hold,
     thread: thread::JoinHandle<()>,
+}
+
+impl Served {
+    /// Takes these settings over if they are for the same folder. Of a drop folder, files that are still being written and those
+    /// that were sent are known to its thread only, which therefore goes on.
+    fn takes_over(&mut self, settings: &Settings) -> bool {
+        if self.settings == *settings {
+            return true;
+        }
+        let (Settings::Drop(new), Hold::Drop(sender)) = (settings, &self.hold) else { return false };
+        if new.folder != self.settings.folder() {
+            return false;
+        }
+        let endpoint = new.to.clone();
+        self.status.change(|folder| folder.endpoint = endpoint);
+        sender.send_replace(new.clone());
+        self.settings = settings.clone();
+        true
+    }
 }
 
 /// All folders of the configuration.
@@ -149,59 +176,64 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Serves these folders instead of the present ones. A folder with the same settings goes on.
+    /// Serves these folders instead of the present ones.
+    ///
+    /// # Errors
+    /// Fails if a thread cannot be started; its folder is not served, and the others are.
     pub(crate) fn follow(&mut self, drops: &[DropFolder], receives: &[ReceiveFolder]) -> Result<(), Error> {
         let drops = drops.iter().cloned().map(Settings::Drop);
         let wanted: Vec<Settings> = drops.chain(receives.iter().cloned().map(Settings::Receive)).collect();
-        let (mut kept, left): (Vec<Served>, Vec<Served>) =
-            self.served.drain(..).partition(|served| wanted.contains(&served.settings));
+        let mut present: Vec<Served> = self.served.drain(..).collect();
+        let kept: Vec<Option<Served>> = wanted
+            .iter()
+            .map(|settings| {
+                let position = present.iter_mut().position(|served| served.takes_over(settings))?;
+                Some(present.swap_remove(position))
+            })
+            .collect();
         self.ending.retain(|(_, thread)| !thread.is_finished());
-        self.ending.extend(left.into_iter().map(|served| (served.settings, served.thread)));
-        for settings in wanted {
-            let position = kept.iter().position(|served| served.settings == settings);
-            let served = match position {
-                Some(position) => kept.swap_remove(position),
-                None => {
-                    // The new thread begins when no other one has this folder or this endpoint.
-                    let before = self.ending.extract_if(.., |(other, _)| other.is_in_the_way_of(&settings));
-                    let before = before.map(|(_, thread)| thread).collect();
-                    self.serve(settings, before)?
-                }
-            };
-            self.served.push(served);
+        self.ending.extend(present.into_iter().map(|served| (served.settings, served.thread)));
+        let mut outcome = Ok(());
+        for (settings, kept) in wanted.into_iter().zip(kept) {
+            let served = kept.map(Ok).unwrap_or_else(|| {
+                // The new thread begins when no other one has this folder or this endpoint.
+                let before = self.ending.extract_if(.., |(other, _)| other.is_in_the_way_of(&settings));
+                let before = before.map(|(_, thread)| thread).collect();
+                self.serve(settings, before)
+            });
+            match served {
+                Ok(served) => self.served.push(served),
+                Err(error) => outcome = Err(error),
+            }
         }
-        Ok(())
+        outcome
     }
 
     fn serve(&self, settings: Settings, before: Vec<thread::JoinHandle<()>>) -> Result<Served, Error> {
         let status = FolderStatus::new(settings.view());
-        let (stop, stopped) = oneshot::channel();
         let (clock, line) = (self.clock.clone(), status.clone());
         let client_factory = self.client_factory.clone();
         let failed = |error: std::io::Error| Error::new(format!("cannot start a thread: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let its_own = settings.clone();
+        let connect = move || {
+            before.into_iter().for_each(|thread| _ = thread.join());
+            NodeConnection { client: client_factory.client(), waiting: VecDeque::new() }
+        };
         // The thread ends with the node: it need not be joined.
-        let thread = thread::Builder::new()
-            .name("folder".into())
-            .spawn(move || {
-                before.into_iter().for_each(|thread| _ = thread.join());
-                let talk = NodeConnection { client: client_factory.client(), waiting: VecDeque::new() };
-                let _ = match its_own {
-                    Settings::Drop(drop) => {
-                        runtime.block_on(drop_folder::serve(drop, clock, talk, line, stopped))
-                    }
-                    Settings::Receive(receive) => runtime.block_on(async {
-                        tokio::select! {
-                            // A file that is being received is received again later.
-                            _ = stopped => Ok(()),
-                            ended = receive_folder::serve(receive, talk, line) => ended,
-                        }
-                    }),
-                };
-            })
-            .map_err(failed)?;
-        Ok(Served { settings, status, _stop: stop, thread })
+        let thread = thread::Builder::new().name("folder".into());
+        let (hold, thread) = match settings.clone() {
+            Settings::Drop(drop) => {
+                let (sender, settings) = latest::channel(drop);
+                let run = move || _ = runtime.block_on(drop_folder::serve(settings, clock, connect(), line));
+                (Hold::Drop(sender), thread.spawn(run))
+            }
+            Settings::Receive(receive) => {
+                let (sender, stop) = oneshot::channel();
+                let run = move || _ = runtime.block_on(receive_folder::serve(receive, connect(), line, stop));
+                (Hold::Receive(sender), thread.spawn(run))
+            }
+        };
+        Ok(Served { settings, status, hold, thread: thread.map_err(failed)? })
     }
 
     /// State of all folders, in the order of the configuration.

@@ -6,6 +6,7 @@ use crate::surfaces::inbox::{self, FileStart};
 use crate::surfaces::message::{PART_BYTES, Reply, Request};
 use longwire_proto::service::BundleName;
 use std::io;
+use tokio::sync::oneshot;
 
 struct WaitingDelivery {
     number: u64,
@@ -13,16 +14,22 @@ struct WaitingDelivery {
     length: u64,
 }
 
-/// Receives until the node stops.
+/// Receives until the node stops, or until the sender of `stop` is dropped. A file that is being written is finished first.
 pub(super) async fn serve(
     receive: ReceiveFolder,
     mut talk: NodeConnection,
     line: FolderStatus,
+    mut stop: oneshot::Receiver<()>,
 ) -> Result<(), NodeGone> {
     inbox::tidy(&receive.folder);
     register(&receive, &talk).await?;
     loop {
-        match talk.hear().await?.head {
+        let said = tokio::select! {
+            biased;
+            _ = &mut stop => return Ok(()),
+            said = talk.hear() => said?,
+        };
+        match said.head {
             Reply::Delivered { delivery, source, created, length, .. } => {
                 let delivery =
                     WaitingDelivery { number: delivery, origin: BundleName { source, created }, length };
@@ -31,14 +38,20 @@ pub(super) async fn serve(
                     line.trouble(format!(
                         "cannot write: {error}; the node keeps the files that were not received"
                     ));
-                    tokio::time::sleep(AGAIN_AFTER).await;
+                    tokio::select! {
+                        _ = &mut stop => return Ok(()),
+                        () = tokio::time::sleep(AGAIN_AFTER) => {}
+                    }
                 }
                 line.change(|folder| folder.waiting = talk.waiting.len() as u64);
             }
             // Another application has the endpoint.
             Reply::Error { what, .. } => {
                 line.trouble(what);
-                tokio::time::sleep(AGAIN_AFTER).await;
+                tokio::select! {
+                    _ = &mut stop => return Ok(()),
+                    () = tokio::time::sleep(AGAIN_AFTER) => {}
+                }
                 register(&receive, &talk).await?;
             }
             Reply::Registered { .. } => line.change(|folder| folder.trouble = None),

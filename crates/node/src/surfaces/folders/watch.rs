@@ -57,6 +57,11 @@ impl FolderWatch {
         watch
     }
 
+    /// Changes the time without changes after which a file without events is at rest.
+    pub(super) fn set_settle(&mut self, settle: Duration) {
+        self.settle = settle;
+    }
+
     fn listen(&self) -> io::Result<EventStream<[u8; 4096]>> {
         let inotify = Inotify::init()?;
         let mask = WatchMask::CLOSE_WRITE | WatchMask::MOVED_TO | WatchMask::MODIFY | WatchMask::ONLYDIR;

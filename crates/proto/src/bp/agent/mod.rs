@@ -242,7 +242,9 @@ impl Agent {
 
     /// Changes the limits. Bundles that are held already stay, even above a smaller limit.
     pub fn set_limits(&mut self, limits: Limits) {
-        self.intake.set_head_bytes_max(head_bytes_max(&limits));
+        let bytes = head_bytes_max(&limits);
+        self.intake.set_head_bytes_max(bytes);
+        self.startup.raise_head_bytes_max(bytes);
         self.config.limits = limits;
     }
 

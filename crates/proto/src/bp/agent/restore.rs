@@ -124,6 +124,11 @@ impl Startup {
         self.stored_policy
     }
 
+    /// Raises the limit on stored heads to that on received ones.
+    pub(super) fn raise_head_bytes_max(&mut self, bytes: u32) {
+        self.stored_policy.head_bytes_max = self.stored_policy.head_bytes_max.max(bytes);
+    }
+
     /// True for the record with the number of this start and the clock state.
     pub(super) fn is_clock_record(&self, record: RecordId) -> bool {
         record == self.boot_record
