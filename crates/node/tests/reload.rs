@@ -166,3 +166,78 @@ fn limits_change_without_a_restart() {
     }
     assert_eq!(app.status()["bundles"], 6, "those above the limit stayed");
 }
+
+/// A node with this configuration file.
+fn from_file(path: &Path) -> Node {
+    let settings = Config { control: None, ..Config::load(path).expect("it makes sense") };
+    let node = Node::start(NodeSetup { path: Some(path.to_owned()), ..NodeSetup::new(settings) })
+        .expect("it starts");
+    common::watch::enter(&node);
+    node
+}
+
+/// A file that a program is still writing when the settings of its folder change is sent when it is complete.
+#[test]
+fn a_file_that_is_being_written_is_sent_whole_after_a_reload() {
+    let place = Place::new("reload-writing");
+    let (path, out) = (place.0.join("alice.toml"), place.0.join("out"));
+    let write = |lifetime: u64| {
+        let text = format!(
+            "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[[drop]]\nfolder = '{}'\nto = 'dtn://alice/files'\nraw = true\n\
+             lifetime = '{lifetime} d'\nsettle = '1 ms'\n",
+            out.display()
+        );
+        fs::write(&path, text).expect("a file");
+    };
+    write(1);
+    let node = from_file(&path);
+    let mut app = App::new(&node);
+    app.register("files", 1 << 20);
+    let send = |app: &mut App, name: &str| {
+        fs::write(place.0.join(name), name).expect("a file");
+        fs::rename(place.0.join(name), out.join(name)).expect("a move");
+        let (delivery, got) = app.receive();
+        assert_eq!(got, name.as_bytes());
+        app.take(delivery);
+    };
+    // The folder is served once a file from it has arrived.
+    app.wait_status(|status| status["folders"][0]["folder"].is_string() && out.join(".longwire").exists());
+    send(&mut app, "first");
+    let mut slow = fs::File::create(out.join("slow")).expect("a file");
+    std::io::Write::write_all(&mut slow, b"half").expect("it writes");
+    for lifetime in 2..5 {
+        write(lifetime);
+        app.ask(Request::Reload);
+        app.wait(|said| (said.head == Reply::Done).then_some(()));
+        // Each look at the folder comes after the time in which a file without a writer would be at rest.
+        send(&mut app, &format!("after-{lifetime}"));
+    }
+    std::io::Write::write_all(&mut slow, b" and half").expect("it writes");
+    drop(slow);
+    let (_, got) = app.receive();
+    assert_eq!(got, "half and half");
+}
+
+/// The store and mail stay where they were until a restart, so no folder may get their place before.
+#[test]
+fn a_folder_does_not_get_the_place_of_what_is_still_in_use() {
+    let place = Place::new("reload-places");
+    let path = place.0.join("alice.toml");
+    let text = |store: &str, more: &str| {
+        let folder = place.0.join("old");
+        let more = more.replace("FOLDER", &folder.display().to_string());
+        format!("node = 'dtn://alice/'\nstorage.path = '{}'\n{more}", place.0.join(store).display())
+    };
+    fs::write(&path, text("old", "")).expect("a file");
+    let node = from_file(&path);
+    let mut app = App::new(&node);
+    fs::write(&path, text("new", "[[drop]]\nfolder = 'FOLDER'\nto = 'dtn://bob/files'\n")).expect("a file");
+    app.ask(Request::Reload);
+    let what = loop {
+        if let Reply::Error { what, .. } = app.hear().head {
+            break what;
+        }
+    };
+    assert!(what.contains("store"), "{what}");
+    assert_eq!(app.status()["folders"].as_array().map(Vec::len), Some(0));
+}
