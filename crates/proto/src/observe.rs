@@ -243,7 +243,9 @@ pub(crate) mod tests {
         let counts = &part.unwrap_or_else(|| panic!("{name} is not among {:?}", shown.parts)).counts;
         assert_eq!(counts.len(), fields, "two counters of {name} have one name: {counts:?}");
         assert!(structs.iter().flatten().all(|(field, _)| counts.contains_key(field)), "{name}");
-        let snake = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        let snake = |name: &&str| {
+            name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
         assert!(counts.keys().all(snake), "{counts:?}");
     }
 
