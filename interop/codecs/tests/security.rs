@@ -5,12 +5,12 @@ use hardy_bpv7::bpsec::rfc9173::ScopeFlags;
 use hardy_bpv7::bpsec::{encryptor, key, signer};
 use hardy_bpv7::bundle::ParsedBundle;
 use longwire_proto::bp::bpsec::{
-    Algorithm, Decryption, EncryptRequest, Encryption, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest,
-    Signing, TagPlace, decrypt, decrypt_extensions, encrypt, sign, verify,
+    Algorithm, Decryption, EncryptRequest, Encryption, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope,
+    SignRequest, Signing, TagPlace, decrypt, decrypt_extensions, encrypt, sign, verify,
 };
 use longwire_proto::bp::{
-    BlockFlags, BlockType, Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Head, HopCount,
-    PrimaryBlock,
+    BlockFlags, BlockType, Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Head,
+    HopCount, PrimaryBlock,
 };
 
 const AT: DtnTime = DtnTime(800_000_000_000);
