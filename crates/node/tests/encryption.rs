@@ -204,3 +204,27 @@ fn a_rule_that_leads_to_amateur_radio_alone_is_warned_of() {
     assert_eq!(warned(&format!("{listen}{air}{wire}{}{}", route("air"), route("wire"))), None);
     assert_eq!(warned(&format!("{air}{wire}[[route]]\nto = 'dtn://carol/*'\nvia = 'air'\n")), None);
 }
+
+/// The key is removed while a bundle waits for its application, and the node restarts: the bundle waits for the key.
+#[test]
+fn a_restart_without_the_key_keeps_the_bundle_until_the_key_is_back() {
+    let place = Place::new("encryption-restart");
+    new_key(&place.0.join("secret.key"), true).expect("a key");
+    let secret = key("secret", "aes256-gcm");
+    let listen = "listen = ['127.0.0.1:0']\n";
+    let bob = start(configured(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
+    let alice = start(linked(&place.0, "alice", &bob, &format!("{secret}{ENCRYPT}")));
+    let mut from = App::new(&alice);
+    let sent = from.send("dtn://bob/letters", &Bytes::from_static(TEXT), MessageOptions::default());
+    from.wait_sent(sent);
+    App::new(&bob).wait_status(|status| status["counters"]["decrypted"] == 1);
+    bob.stop();
+    let bob = start(configured(&place.0, "bob", &format!("{listen}{REQUIRE}")));
+    App::new(&bob).wait_status(|status| status["counters"]["checks_postponed"] == 1);
+    bob.stop();
+    let bob = start(configured(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
+    let mut to = App::new(&bob);
+    to.register("letters", 100_000);
+    let body = to.wait(|said| matches!(said.head, Reply::Delivered { .. }).then_some(said.body));
+    assert_eq!(body, TEXT);
+}

@@ -174,7 +174,7 @@ impl Head {
     /// True if a security block of this type has block `number` as a target (RFC 9172 3.6).
     pub(super) fn is_target(&self, security: BlockType, number: u64) -> bool {
         let mut security = self.blocks.iter().filter(|block| block.block_type == security);
-        security.any(|block| has_target(&block.data, number).unwrap_or(false))
+        security.any(|block| block.has_target(number))
     }
 
     /// Appends the header: everything before the payload's first byte.
@@ -202,6 +202,11 @@ impl Head {
 }
 
 impl Block {
+    /// True if this security block has block `number` as a target.
+    pub(super) fn has_target(&self, number: u64) -> bool {
+        has_target(&self.data, number).unwrap_or(false)
+    }
+
     /// True if the block is in every fragment of its bundle: see [`Head::fragment`].
     pub(crate) fn stays_in_every_fragment(&self) -> bool {
         self.flags.contains(BlockFlags::REPLICATE)

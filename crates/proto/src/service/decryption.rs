@@ -17,6 +17,10 @@ pub enum DecryptionFailure {
     PrematureKey,
     /// The key is valid for a limited time, and this node has no clock.
     NoClock,
+    /// A rule requires encryption, and another node than the source has encrypted the bundle.
+    OtherSource,
+    /// The encryption does not cover the primary block: the ciphertext fits any bundle.
+    PayloadAlone,
     /// The kind of the encryption is unknown.
     Unsupported,
     /// The security blocks of the bundle break a rule.
@@ -25,13 +29,15 @@ pub enum DecryptionFailure {
 
 impl DecryptionFailure {
     /// All reasons.
-    pub const ALL: [DecryptionFailure; 8] = [
+    pub const ALL: [DecryptionFailure; 10] = [
         DecryptionFailure::NotEncrypted,
         DecryptionFailure::WrongKeyOrAltered,
         DecryptionFailure::NoKey,
         DecryptionFailure::ExpiredKey,
         DecryptionFailure::PrematureKey,
         DecryptionFailure::NoClock,
+        DecryptionFailure::OtherSource,
+        DecryptionFailure::PayloadAlone,
         DecryptionFailure::Unsupported,
         DecryptionFailure::Invalid,
     ];
@@ -45,6 +51,8 @@ impl DecryptionFailure {
             DecryptionFailure::ExpiredKey => "decryption_expired_key",
             DecryptionFailure::PrematureKey => "decryption_premature_key",
             DecryptionFailure::NoClock => "decryption_no_clock",
+            DecryptionFailure::OtherSource => "decryption_other_source",
+            DecryptionFailure::PayloadAlone => "decryption_payload_alone",
             DecryptionFailure::Unsupported => "decryption_unsupported",
             DecryptionFailure::Invalid => "decryption_invalid",
         }
@@ -61,6 +69,10 @@ impl fmt::Display for DecryptionFailure {
             DecryptionFailure::PrematureKey => "the key that decrypts the bundle is not valid yet",
             DecryptionFailure::NoClock => {
                 "the key that decrypts the bundle is valid for a limited time, and this node has no clock"
+            }
+            DecryptionFailure::OtherSource => "another node than the source has encrypted the bundle",
+            DecryptionFailure::PayloadAlone => {
+                "the encryption is of the payload alone, which fits any bundle"
             }
             DecryptionFailure::Unsupported => "the kind of the encryption is unknown",
             DecryptionFailure::Invalid => "the security blocks of the encrypted bundle break a rule",

@@ -7,7 +7,8 @@
 //!   to be forwarded, durable --/                  \--> otherwise: deleted, with an indication
 //! ```
 //!
-//! Nothing of a verification is stored: after a restart it is made again. [`RUNNING_MAX`] payloads are read at a time.
+//! Nothing of a verification is stored: after a restart it is made again, with the keys that were valid when the bundle arrived.
+//! A bundle found at a start for which there is no such key waits for one. [`RUNNING_MAX`] payloads are read at a time.
 
 use crate::bp::bpsec::{
     self, Decryptor, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification,
@@ -25,13 +26,13 @@ use std::sync::Arc;
 use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::DeadlineKind;
-use super::decrypting::{Decrypting, open_signatures};
+use super::decrypting::{self, Decrypting, open_signatures};
 use super::delivery::{AduKey, LocalKey, PayloadProperties};
 use super::head::{AnyHead, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::Extent;
 use super::record::HEADER_BYTES;
-use super::security::{NOT_PERMITTED, SignatureCheck, failure_of};
+use super::security::{NOT_PERMITTED, SignatureCheck, failure_of, may_pass_later};
 use super::store::ReadPurpose;
 
 /// Maximum number of payloads that are read at a time.
@@ -47,7 +48,7 @@ const PASSED_BYTES: usize = 128;
 pub(super) const KEYS_TRIED_MAX: usize = 8;
 
 /// Bundle whose signature is verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckTarget {
     /// Payload for this node.
     Local(LocalKey),
@@ -71,6 +72,10 @@ struct Running {
     check: Option<Arc<SignatureCheck>>,
     /// The payload must be encrypted.
     must_be_encrypted: bool,
+    /// Time by which keys are judged.
+    key_time: DtnTime,
+    /// A part was found at the start of this node: it may have passed before.
+    was_found: bool,
     /// Decryption, until all of the payload has been read.
     decrypting: Option<Decrypting>,
     /// Means to decrypt the payload, after that.
@@ -91,6 +96,8 @@ pub(super) struct Checks {
     next: u64,
     /// Targets of which a read failed for the moment.
     failed_reads: Vec<CheckTarget>,
+    /// Targets found at the start that wait for a key or for the clock.
+    without_key: BTreeSet<CheckTarget>,
     /// Payloads that lost a part during their verification: other parts may make them whole.
     incomplete: Vec<LocalKey>,
     /// Bundles that were verified and are being forwarded.
@@ -112,6 +119,15 @@ impl Checks {
         self.stop(&CheckTarget::Passing(record));
     }
 
+    /// Notes that keys or the clock have changed: the next retry includes the targets that wait for that. Returns false if there
+    /// are none.
+    pub(super) fn end_waiting_for_keys(&mut self) -> bool {
+        let targets = core::mem::take(&mut self.without_key);
+        let any = !targets.is_empty();
+        self.failed_reads.extend(targets);
+        any
+    }
+
     /// Notes a payload that lost a part during its verification.
     pub(super) fn begin_again(&mut self, key: &LocalKey) {
         self.incomplete.push(key.clone());
@@ -119,6 +135,7 @@ impl Checks {
 
     /// Ends the verification of a target.
     pub(super) fn stop(&mut self, target: &CheckTarget) {
+        self.without_key.remove(target);
         self.running.retain(|_, running| running.target != *target);
     }
 }
@@ -184,12 +201,17 @@ impl Agent {
             // The rules have changed.
             return self.checked(now, target, None, None);
         }
+        let records = self.used_records(&target, &extents);
+        let key_time = self.arrival_time(now, &records);
+        let was_found = records.iter().any(|record| self.startup.was_found(*record));
         let number = self.security.checks.next;
         self.security.checks.next += 1;
         let running = Running {
             target,
             check,
             must_be_encrypted,
+            key_time,
+            was_found,
             decrypting: None,
             decryptor: None,
             extents,
@@ -216,7 +238,9 @@ impl Agent {
         let Some(held) = self.holdings.get(&record) else { return };
         match decode_head(data, &self.startup.stored_policy()) {
             Ok((mut head, _)) if head.source() == held.head.source() => {
-                head.restore_security(&held.head);
+                if held.own {
+                    head.restore_security(&held.head);
+                }
                 self.check_head(now, number, head);
             }
             _ => self.storage_lost(now, record),
@@ -224,11 +248,17 @@ impl Agent {
     }
 
     fn check_head(&mut self, now: Instant, number: u64, head: AnyHead) {
-        let at = self.key_time(now);
         let running = self.security.checks.running.get(&number).expect("it was just begun");
+        let at = running.key_time;
         let is_local = matches!(running.target, CheckTarget::Local(_));
         let must_be_encrypted = running.must_be_encrypted;
-        let is_encrypted = is_local && head.has_encrypted_payload();
+        let has_encrypted_part = || {
+            let mut parts = running.extents.iter().filter_map(|extent| self.holdings.get(&extent.record));
+            parts.any(|part| part.encrypted)
+        };
+        // In version 7, all parts of a payload are encrypted or none.
+        let is_encrypted = is_local
+            && (head.has_encrypted_payload() || matches!(head, AnyHead::V6(_)) && has_encrypted_part());
         let mut head = match head {
             AnyHead::V7(head) => Box::new(head),
             AnyHead::V6(_) if is_encrypted => {
@@ -246,6 +276,9 @@ impl Agent {
         }
         if is_encrypted {
             let encrypted_by = Agent::encrypted_by(&head);
+            if must_be_encrypted && !is_by_source(encrypted_by.as_ref(), &head.primary.source) {
+                return self.end_decryption(now, number, encrypted_by, DecryptionFailure::OtherSource);
+            }
             return match Decrypting::begin(head, self.security.keys(), at) {
                 Ok(decrypting) => {
                     let running = self.security.checks.running.get_mut(&number).expect("it was just found");
@@ -272,7 +305,7 @@ impl Agent {
                 self.security.checks.running.remove(&number).expect("it was just found");
             return self.checked(now, target, None, decryptor);
         }
-        let begun = begin_trials(head, self.security.keys(), self.key_time(now));
+        let begun = begin_trials(head, self.security.keys(), running.key_time);
         let running = self.security.checks.running.get_mut(&number).expect("it was just found");
         match begun {
             Ok((signer, trials)) => {
@@ -289,7 +322,8 @@ impl Agent {
     /// Decrypts the header of a bundle whose ciphertext has been read, and begins to verify its signature.
     fn decrypted(&mut self, now: Instant, number: u64, decrypting: Decrypting) {
         let encrypted_by = Agent::encrypted_by(&decrypting.head);
-        match decrypting.finish(self.security.keys(), self.key_time(now)) {
+        let at = self.security.checks.running[&number].key_time;
+        match decrypting.finish(self.security.keys(), at) {
             Ok((head, decryptor)) => {
                 self.counters.decrypted += 1;
                 let running = self.security.checks.running.get_mut(&number).expect("the caller has it");
@@ -305,12 +339,34 @@ impl Agent {
         &mut self,
         now: Instant,
         number: u64,
-        encrypted_by: Option<String>,
+        encrypted_by: Option<Eid>,
         failure: DecryptionFailure,
     ) {
-        let Running { target, extents, .. } =
+        let Running { target, extents, was_found, .. } =
             self.security.checks.running.remove(&number).expect("it is running");
+        if was_found && decrypting::may_pass_later(failure) {
+            return self.postpone_check(target);
+        }
         self.reject_encrypted(now, &target, &extents, encrypted_by, failure);
+    }
+
+    /// Lets a bundle that was found at the start wait until keys or the clock change, or its lifetime ends.
+    fn postpone_check(&mut self, target: CheckTarget) {
+        self.counters.checks_postponed += 1;
+        self.security.checks.without_key.insert(target);
+    }
+
+    /// Time at which the last part of a bundle has arrived, by which its keys are judged. Without a clock at that time it is the
+    /// time of now.
+    fn arrival_time(&self, now: Instant, records: &[RecordId]) -> DtnTime {
+        let arrival = |record: &RecordId| {
+            let moved_ms = self.time.adjustments.moved_since(*record);
+            let arrival_ms = self.holdings.get(record)?.arrival_dtn_ms;
+            let ahead_ms = moved_ms.saturating_add(self.time.clock.ahead_ms());
+            (arrival_ms > 0).then(|| arrival_ms.saturating_add_signed(ahead_ms))
+        };
+        let arrivals = records.iter().map(arrival).collect::<Option<Vec<_>>>();
+        arrivals.and_then(|all| all.into_iter().max()).map_or_else(|| self.key_time(now), DtnTime)
     }
 
     /// True if a part of a payload for this node is encrypted.
@@ -421,7 +477,7 @@ impl Agent {
         number: u64,
         found: Result<(Option<String>, Verdict), SignatureFailure>,
     ) {
-        let Running { target, check, signer, extents, decryptor, .. } =
+        let Running { target, check, signer, extents, decryptor, was_found, .. } =
             self.security.checks.running.remove(&number).expect("it is running");
         let Some(check) = check else { return self.checked(now, target, None, decryptor) };
         let mut signature = Signature { signer: signer.as_ref().map(Eid::to_string), ..Signature::default() };
@@ -440,6 +496,9 @@ impl Agent {
             Err(failure) => signature.failure = Some(failure),
         }
         let judged = check.judge(&signature);
+        if was_found && judged.is_err() && signature.failure.is_some_and(may_pass_later) {
+            return self.postpone_check(target);
+        }
         // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required. This node
         // itself leaves bundles unsigned by its rules, and version 6 has no signatures.
         let is_known = self
@@ -597,21 +656,25 @@ impl Agent {
         extents: &[Extent],
         reason: ReasonCode,
     ) {
-        let records = match target {
-            // Only the header of the oldest part of an empty payload was verified.
-            CheckTarget::Local(key) if extents.is_empty() => {
-                self.deliveries.local(key).map(|local| local.first_record()).into_iter().collect()
-            }
-            CheckTarget::Local(_) => extents.iter().map(|extent| extent.record).collect(),
-            CheckTarget::Passing(record) => vec![*record],
-        };
-        for record in records {
+        for record in self.used_records(target, extents) {
             self.delete(now, record, reason, NOT_PERMITTED);
         }
         if let CheckTarget::Local(key) = target
             && self.deliveries.local(key).is_some()
         {
             self.assembled(now, key);
+        }
+    }
+
+    /// Records that are verified or decrypted.
+    fn used_records(&self, target: &CheckTarget, extents: &[Extent]) -> Vec<RecordId> {
+        match target {
+            // Only the header of the oldest part of an empty payload is verified.
+            CheckTarget::Local(key) if extents.is_empty() => {
+                self.deliveries.local(key).map(|local| local.first_record()).into_iter().collect()
+            }
+            CheckTarget::Local(_) => extents.iter().map(|extent| extent.record).collect(),
+            CheckTarget::Passing(record) => vec![*record],
         }
     }
 
@@ -666,6 +729,11 @@ impl Agent {
         self.holdings.get_mut(&record).expect("it was just verified").state = BundleState::Sealing;
         self.dispatch(now, record);
     }
+}
+
+/// True if the node of the source itself has encrypted a bundle.
+fn is_by_source(encrypted_by: Option<&Eid>, source: &Eid) -> bool {
+    !source.is_null() && source.is_singleton() && encrypted_by.is_some_and(|node| source.same_node(node))
 }
 
 /// Begins the verification of the signature of a payload, once for each key of the signer. Keys that are not valid now are

@@ -126,6 +126,12 @@ pub struct Counters {
     pub decryptions_of_premature_keys: u64,
     /// Deleted: an encrypted bundle whose key is valid for a limited time, at a node without a clock.
     pub decryptions_without_clock: u64,
+    /// Deleted: a bundle that must be encrypted by its source, and was encrypted by another node.
+    pub decryptions_of_other_sources: u64,
+    /// Deleted: a bundle whose encryption does not cover the primary block.
+    pub decryptions_of_payload_alone: u64,
+    /// Times that a bundle found at a start was left to wait, because it cannot be decrypted or verified with the keys of now.
+    pub checks_postponed: u64,
     /// Deleted: a bundle whose kind of encryption is unknown.
     pub decryptions_unsupported: u64,
     /// Deleted: an encrypted bundle whose security blocks break a rule.

@@ -5,10 +5,12 @@
 //!                                        \--> no key fits: deleted, with an indication
 //! ```
 //!
-//! Ciphertext stays in the store, so that the check is made again after a restart.
+//! Ciphertext stays in the store, so that the check is made again after a restart. Keys are judged by the time at which the
+//! bundle has arrived. A bundle that was found at the start waits for its key, until other keys are set or the clock is: it may
+//! have been decrypted before, and nobody else may have it.
 
 use crate::bp::bpsec::{
-    self, Algorithm, Decryption, Decryptor, Fault, KeyChoice, Keys, PAYLOAD_BLOCK, Service,
+    self, Algorithm, Decryption, Decryptor, Fault, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service,
 };
 use crate::bp::v6::CustodyReason;
 use crate::bp::{self, DtnTime, Eid, ReasonCode};
@@ -36,6 +38,17 @@ fn failure_of(fault: Fault) -> DecryptionFailure {
         | Fault::UnknownResult(_) => DecryptionFailure::Unsupported,
         _ => DecryptionFailure::Invalid,
     }
+}
+
+/// True for failures that other keys, or the clock, may end.
+pub(super) fn may_pass_later(failure: DecryptionFailure) -> bool {
+    matches!(
+        failure,
+        DecryptionFailure::NoKey
+            | DecryptionFailure::ExpiredKey
+            | DecryptionFailure::PrematureKey
+            | DecryptionFailure::NoClock
+    )
 }
 
 /// Reason code of the status report (RFC 9172 7.1).
@@ -72,9 +85,15 @@ impl Decrypting {
         let Some((_, block)) = bpsec::find(&head, Service::Confidentiality, PAYLOAD_BLOCK) else {
             return Err(DecryptionFailure::Invalid);
         };
-        let Some(algorithm) = bpsec::encryption_algorithm(&block) else {
+        let (Some(algorithm), Some(scope)) =
+            (bpsec::encryption_algorithm(&block), bpsec::encryption_scope(&block))
+        else {
             return Err(DecryptionFailure::Unsupported);
         };
+        // Anybody could move the ciphertext to a bundle with another source, destination or time.
+        if !scope.contains(Scope::PRIMARY_BLOCK) {
+            return Err(DecryptionFailure::PayloadAlone);
+        }
         let trial = |key: &bpsec::Key| {
             let alone = Keys::from_iter([key.clone().valid(None, None)]);
             let choice = KeyChoice { keys: &alone, name: key.name(), at };
@@ -178,7 +197,7 @@ impl Agent {
     pub(super) fn tell_decryption_failure(
         &mut self,
         head: &AnyHead,
-        encrypted_by: Option<String>,
+        encrypted_by: Option<Eid>,
         failure: DecryptionFailure,
     ) {
         let counters = &mut self.counters;
@@ -189,13 +208,15 @@ impl Agent {
             DecryptionFailure::ExpiredKey => &mut counters.decryptions_of_expired_keys,
             DecryptionFailure::PrematureKey => &mut counters.decryptions_of_premature_keys,
             DecryptionFailure::NoClock => &mut counters.decryptions_without_clock,
+            DecryptionFailure::OtherSource => &mut counters.decryptions_of_other_sources,
+            DecryptionFailure::PayloadAlone => &mut counters.decryptions_of_payload_alone,
             DecryptionFailure::Unsupported => &mut counters.decryptions_unsupported,
             DecryptionFailure::Invalid => &mut counters.decryptions_invalid,
         } += 1;
         self.indications.push(ManagementIndication::DecryptionFailed {
             name: head.source().bundle_name(head.timestamp()),
             destination: head.destination().to_string(),
-            encrypted_by,
+            encrypted_by: encrypted_by.map(|node| node.to_string()),
             failure,
         });
     }
@@ -206,7 +227,7 @@ impl Agent {
         now: Instant,
         target: &CheckTarget,
         extents: &[Extent],
-        encrypted_by: Option<String>,
+        encrypted_by: Option<Eid>,
         failure: DecryptionFailure,
     ) {
         if let Some(head) = self.head_of(target).cloned() {
@@ -216,8 +237,8 @@ impl Agent {
     }
 
     /// Security source of the encryption of a payload.
-    pub(super) fn encrypted_by(head: &bp::Head) -> Option<String> {
+    pub(super) fn encrypted_by(head: &bp::Head) -> Option<Eid> {
         let (_, block) = bpsec::find(head, Service::Confidentiality, PAYLOAD_BLOCK)?;
-        Some(block.source.to_string())
+        Some(block.source)
     }
 }

@@ -92,6 +92,9 @@ pub(super) struct PayloadProperties {
     /// earlier must not replace one that expires later.
     pub(super) lifetime_ms: u64,
     pub(super) is_admin: bool,
+    /// Fragments in plaintext are not parts of an encrypted payload, nor the other way round. False in version 6, where
+    /// blocks behind the payload may tell it.
+    pub(super) is_encrypted: bool,
 }
 
 impl PayloadProperties {
@@ -102,6 +105,7 @@ impl PayloadProperties {
             total: head.adu_bytes(),
             lifetime_ms: head.lifetime_ms(),
             is_admin: head.is_administrative(),
+            is_encrypted: matches!(head, AnyHead::V7(_)) && head.has_encrypted_payload(),
         }
     }
 }

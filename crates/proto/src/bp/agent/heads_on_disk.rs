@@ -14,6 +14,7 @@
 //!
 //! Parts that cannot stay on disk (names, headers of version 6) count as memory: see [`super::accounts`].
 
+use crate::bp::bpsec::PAYLOAD_BLOCK;
 use crate::bp::{self, BlockType, Eid};
 use crate::service::{LinkId, RecordId, TransferId};
 use crate::time::Instant;
@@ -37,7 +38,9 @@ impl AnyHead {
         let is_read = |block: &&bp::Block| {
             match block.block_type {
                 // The record of a bundle that this node has signed or encrypted has them elsewhere.
-                BlockType::BlockIntegrity | BlockType::BlockConfidentiality => own,
+                BlockType::BlockIntegrity => own,
+                // It tells that the payload is encrypted.
+                BlockType::BlockConfidentiality => own || block.has_target(PAYLOAD_BLOCK),
                 other => {
                     let is_short = block.data.len() <= READ_BYTES_MAX;
                     is_supported(other) && is_short && !head.is_encrypted(block.number)

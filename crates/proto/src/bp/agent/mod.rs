@@ -364,6 +364,7 @@ impl Agent {
     }
 
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
+        let was_told = self.time.clock.dtn_ms(now).is_some();
         let jump = self.time.clock.set(now, dtn_ms, steady);
         if let Some(jump) = jump {
             self.indications.push(ManagementIndication::ClockJumped { by_ms: jump.by_ms });
@@ -371,6 +372,10 @@ impl Agent {
         if self.is_ready() {
             self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
             self.age_found(now);
+            if jump.is_some() || !was_told {
+                self.security.checks.end_waiting_for_keys();
+                self.retry_checks();
+            }
             if jump.is_some() || now.saturating_since(self.time.kept_at) >= CLOCK_KEPT_EVERY {
                 self.keep_clock(now);
             }

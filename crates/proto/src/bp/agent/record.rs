@@ -216,7 +216,7 @@ impl TombstoneBody {
             self.encode_name(&payload.endpoint, out);
             out.put_u64(payload.total);
             out.put_u64(payload.lifetime_ms);
-            out.put_u8(payload.is_admin.into());
+            out.put_u8(u8::from(payload.is_admin) | u8::from(payload.is_encrypted) << 1);
             put_checksum(start, out);
         }
     }
@@ -263,9 +263,10 @@ impl TombstoneBody {
         if input.len() < 21 {
             return Err(DecodeError::Incomplete);
         }
-        let (total, lifetime_ms, is_admin) = (input.get_u64(), input.get_u64(), input.get_u8() == 1);
+        let (total, lifetime_ms, properties) = (input.get_u64(), input.get_u64(), input.get_u8());
         take_checksum(&whole, input, "tombstone")?;
-        Ok(PayloadProperties { endpoint, total, lifetime_ms, is_admin })
+        let (is_admin, is_encrypted) = (properties & 1 != 0, properties & 2 != 0);
+        Ok(PayloadProperties { endpoint, total, lifetime_ms, is_admin, is_encrypted })
     }
 }
 
@@ -340,6 +341,7 @@ mod tests {
                     total: 90,
                     lifetime_ms: 100,
                     is_admin: true,
+                    is_encrypted: true,
                 }),
             };
             let mut out = BytesMut::new();

@@ -97,6 +97,11 @@ impl Startup {
         RecordId(self.boot << BOOT_SHIFT | self.records)
     }
 
+    /// True if this record was made before this start.
+    pub(super) fn was_found(&self, record: RecordId) -> bool {
+        record < RecordId(self.boot << BOOT_SHIFT)
+    }
+
     /// Lower bound of the records that are not made yet.
     pub(super) fn first_later_record(&self) -> RecordId {
         RecordId(self.boot << BOOT_SHIFT | (self.records + 1))

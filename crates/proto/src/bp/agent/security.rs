@@ -8,7 +8,8 @@
 //!
 //! After it was signed, a bundle made at this node is encrypted by the first matching [`EncryptRule`]: its payload, and the
 //! signature (RFC 9172 3.9). An encrypted bundle for this node is decrypted before its signature is verified (RFC 9172 5.1);
-//! the store has ciphertext only, which is decrypted as the application reads it. An [`EncryptedRule`] refuses plaintext.
+//! the store has ciphertext only, which is decrypted as the application reads it. An [`EncryptedRule`] refuses plaintext, and what
+//! another node than the source has encrypted. Administrative records are neither encrypted nor refused.
 //!
 //! Bundles of version 6 have another security protocol (RFC 6257), which is not implemented: they are not signed, and count
 //! as not signed. They are not sent where a rule encrypts. Fragments are not verified before they are reassembled (RFC 9172 5.2).
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::checking::Checks;
+use super::clock::DeadlineKind;
 use super::head::AnyHead;
 
 /// End of a send whose bundle may not be forwarded or delivered.
@@ -170,6 +172,17 @@ pub(super) fn failure_of(fault: Fault) -> SignatureFailure {
     }
 }
 
+/// True for failures that other keys, or the clock, may end.
+pub(super) fn may_pass_later(failure: SignatureFailure) -> bool {
+    matches!(
+        failure,
+        SignatureFailure::NoKey
+            | SignatureFailure::ExpiredKey
+            | SignatureFailure::PrematureKey
+            | SignatureFailure::NoClock
+    )
+}
+
 /// Value of the signature of a bundle that does not pass through the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
@@ -227,12 +240,12 @@ impl BundleSecurity {
         best.map(|(_, key)| key).ok_or(fault)
     }
 
-    /// True if bundles for this node with this header are deleted unless their payload is encrypted.
+    /// True if bundles for this node with this header are deleted unless their payload is encrypted. Administrative records
+    /// are for nodes, and never come to an application.
     pub(super) fn must_be_encrypted(&self, head: &AnyHead) -> bool {
         let mut rules = self.policy.encrypted.iter();
-        rules
-            .find(|rule| rule.endpoints.include(head.source(), head.destination()))
-            .is_some_and(|rule| rule.required)
+        let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()));
+        !head.is_administrative() && rule.is_some_and(|rule| rule.required)
     }
 
     /// Begins the encryption of a bundle of this node; `None` if it stays in plaintext.
@@ -246,6 +259,10 @@ impl BundleSecurity {
         let mut rules = self.policy.encrypt.iter();
         let rule = rules.find(|rule| rule.endpoints.include(head.source(), head.destination()));
         let Some(name) = rule.and_then(|rule| rule.key.as_ref()) else { return Ok(None) };
+        // Without reports and custody signals, which have nothing secret, other nodes would send again and again.
+        if head.is_administrative() {
+            return Ok(None);
+        }
         // Bundles of version 6 cannot be encrypted, and the security source would tell the source of a bundle that has none.
         let AnyHead::V7(head) = head else { return Err(Fault::UnknownContext(0)) };
         if head.primary.source.is_null() {
@@ -291,6 +308,9 @@ impl Agent {
     /// Sets keys and rules; initially there are none. They are for bundles made and verified from now on.
     pub fn set_security(&mut self, security: Security) {
         self.security.policy = security;
+        if self.security.checks.end_waiting_for_keys() {
+            self.time.deadlines.at(Instant::ZERO, DeadlineKind::RetryChecks);
+        }
     }
 
     /// Known public keys by security source.
@@ -349,7 +369,7 @@ impl Agent {
         }
     }
 
-    /// Time by which keys are valid.
+    /// Time by which keys for new bundles are valid.
     pub(super) fn key_time(&self, now: Instant) -> DtnTime {
         self.time.clock.dtn_ms(now).map_or(DtnTime::UNKNOWN, DtnTime)
     }

@@ -127,4 +127,6 @@ pub use integrity::{BIB_HMAC_SHA2, SignRequest, Signing, Verification, accept, a
 pub use keys::{Algorithm, Key, KeyChoice, Keys, PINS_MAX, Secret};
 pub use rules::{Service, Verdict, check, discard, find, require};
 pub use signature::{BIB_COSE_SIGN1, Fingerprint, NotAFingerprint, PublicKey};
-pub use streaming::{Decryption, Decryptor, Encryption, decrypt_extensions, encryption_algorithm};
+pub use streaming::{
+    Decryption, Decryptor, Encryption, decrypt_extensions, encryption_algorithm, encryption_scope,
+};

@@ -11,8 +11,8 @@ use crate::bp::bpsec::{
     sign,
 };
 use crate::bp::{
-    BlockFlags, BlockType, Bundle, BundleFlags, CreationTimestamp, DtnTime, Eid, Head, PrimaryBlock,
-    ReasonCode, v6,
+    Block, BlockFlags, BlockType, Bundle, BundleFlags, CrcType, CreationTimestamp, DtnTime, Eid, Head,
+    PrimaryBlock, ReasonCode, v6,
 };
 use crate::rng::Rng;
 use crate::service::{
@@ -303,11 +303,16 @@ fn rules_say_which_bundles_are_encrypted() {
 
 /// Bundle from the moon for earth as another implementation may send it.
 fn foreign(tag: TagPlace, algorithm: Algorithm) -> Bundle {
+    foreign_by(tag, key(1, algorithm), Scope::ALL)
+}
+
+/// The same, encrypted by the node that has this key.
+fn foreign_by(tag: TagPlace, encrypting: Key, scope: Scope) -> Bundle {
     let timestamp = CreationTimestamp { time: DtnTime(EPOCH_DTN_MS), sequence: 0 };
     let destination = "dtn://earth/in".parse().expect("an endpoint");
     let head = Head::new(PrimaryBlock::new(destination, node("moon"), timestamp, 3_600_000), 0);
     let mut bundle = Bundle::new(head, Bytes::from_static(b"hello, earth"));
-    let keys = Keys::from_iter([key(9, Algorithm::Hmac256), key(1, algorithm)]);
+    let keys = Keys::from_iter([key(9, Algorithm::Hmac256), encrypting.clone()]);
     let choice = |name| KeyChoice { keys: &keys, name, at: DtnTime::UNKNOWN };
     let request = SignRequest {
         source: node("moon"),
@@ -319,10 +324,10 @@ fn foreign(tag: TagPlace, algorithm: Algorithm) -> Bundle {
     };
     sign(&mut bundle, &request, &choice("key 9")).expect("a legal request");
     let request = EncryptRequest {
-        source: node("moon"),
+        source: encrypting.source().clone(),
         targets: vec![PAYLOAD_BLOCK],
-        algorithm,
-        scope: Scope::ALL,
+        algorithm: encrypting.algorithm(),
+        scope,
         tag,
         fresh_key: None,
         flags: BlockFlags::NONE,
@@ -332,7 +337,7 @@ fn foreign(tag: TagPlace, algorithm: Algorithm) -> Bundle {
         count += 1;
         [count; 12]
     };
-    encrypt(&mut bundle, &request, &choice("key 1"), next_iv).expect("a legal request");
+    encrypt(&mut bundle, &request, &choice(encrypting.name()), next_iv).expect("a legal request");
     bundle
 }
 
@@ -470,5 +475,227 @@ fn bundles_of_version_6_are_not_delivered_encrypted_or_where_that_is_required() 
             counters.deleted_not_encrypted,
         );
         assert_eq!(outcome, expected);
+    }
+}
+
+/// Parts of a payload in plaintext and in ciphertext are parts of two payloads, whatever arrives first, and however long the
+/// header is.
+#[test]
+fn no_fragment_in_plaintext_becomes_a_part_of_an_encrypted_payload() {
+    for (is_long, restarts) in [(false, false), (true, false), (true, true)] {
+        let mut whole = foreign(TagPlace::Result, Algorithm::Aes256Gcm);
+        if is_long {
+            whole.head.blocks.insert(
+                0,
+                Block {
+                    block_type: BlockType::Unknown(200),
+                    number: 99,
+                    flags: BlockFlags::REPLICATE,
+                    crc: CrcType::None,
+                    data: random(3, 2000),
+                },
+            );
+        }
+        let part = |head: &Head, payload: &Bytes, from: usize, to: usize| {
+            let head = head.fragment(from as u64, (to - from) as u64);
+            Bundle::new(head, payload.slice(from..to)).to_bytes()
+        };
+        let mut plain = whole.head.clone();
+        plain.blocks.retain(|block| block.block_type == BlockType::Unknown(200));
+        let forged = Bytes::from_static(b"hello, mars!");
+        let keys = [key(1, Algorithm::Aes256Gcm), key(9, Algorithm::Hmac256)];
+        let mut world = alone(Security { keys: Keys::from_iter(keys), ..Security::default() });
+        for message in [
+            part(&plain, &forged, 0, 9),
+            part(&whole.head, &whole.payload, 6, 12),
+            part(&whole.head, &whole.payload, 0, 6),
+        ] {
+            world.inject(0, &message, 5000);
+            world.run_for(MINUTE);
+            if restarts {
+                world.crash(0);
+                world.start(0);
+                world.run_for(MINUTE);
+            }
+        }
+        let inbox: Vec<_> = world.nodes[0].user.inbox.iter().map(|taken| &taken.2[..]).collect();
+        assert_eq!(inbox, [b"hello, earth"]);
+        assert_eq!(world.agent(0).bundles(world.now).count(), 1, "the forged part waits for others");
+        world.inject(0, &whole.to_bytes(), 5000);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[0].user.inbox.len(), 1, "it was delivered before");
+    }
+}
+
+/// In version 6, too, and as nothing can be decrypted there, nothing is delivered.
+#[test]
+fn fragments_of_version_6_in_plaintext_and_in_ciphertext_are_not_delivered() {
+    let destination = "dtn://earth/in".parse().expect("an endpoint");
+    let mut primary = v6::PrimaryBlock::new(destination, node("moon"), Eid::Null, false);
+    primary.flags = BundleFlags::SINGLETON;
+    primary.created_s = EPOCH_DTN_MS / 1000;
+    primary.lifetime_s = 3600;
+    let plain = v6::Head::new(primary, 10);
+    let mut encrypted = plain.clone();
+    encrypted.blocks.push(v6::Block {
+        block_type: v6::BlockType::PayloadConfidentiality,
+        flags: BlockFlags(0),
+        references: None,
+        data: random(2, 20),
+    });
+    let mut world = alone(Security::default());
+    for (head, offset) in [(&plain, 0), (&encrypted, 5)] {
+        let mut bytes = bytes::BytesMut::from(&head.fragment(offset, 5).to_bytes()[..]);
+        bytes.extend_from_slice(b"hello");
+        world.inject(0, &bytes.freeze(), 1000);
+        world.run_for(MINUTE);
+    }
+    assert!(world.nodes[0].user.inbox.is_empty());
+    assert_eq!(world.agent(0).counters().decryptions_unsupported, 1);
+}
+
+/// Who has another key cannot use the name of a source from which encryption is required.
+#[test]
+fn required_encryption_is_that_of_the_source() {
+    let algorithm = Algorithm::Aes256Gcm;
+    let carols = Key::new(node("carol"), "club", algorithm, &[7; 32]).expect("a key of this length");
+    let keys = || [key(1, algorithm), key(9, Algorithm::Hmac256), carols.clone()];
+    for (encrypting, required, delivered) in
+        [(key(1, algorithm), true, true), (carols.clone(), true, false), (carols.clone(), false, true)]
+    {
+        let rule = EncryptedRule { endpoints: endpoints("dtn://moon/*", "*"), required };
+        let security = Security { keys: Keys::from_iter(keys()), ..Security::default() };
+        let mut world = alone(Security { encrypted: vec![rule], ..security });
+        world.inject(0, &foreign_by(TagPlace::Result, encrypting, Scope::ALL).to_bytes(), 1000);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[0].user.inbox.len(), usize::from(delivered));
+        let refused = world.agent(0).counters().decryptions_of_other_sources;
+        assert_eq!(refused, u64::from(!delivered));
+    }
+}
+
+/// Otherwise ciphertext could be moved to another bundle.
+#[test]
+fn encryption_covers_the_primary_block() {
+    let scopes = [
+        (Scope::ALL, true),
+        (Scope::PRIMARY_BLOCK, true),
+        (Scope::TARGET, false),
+        (Scope::TARGET_HEADER, false),
+        (Scope::SECURITY_HEADER, false),
+    ];
+    for (scope, delivered) in scopes {
+        let keys = [key(1, Algorithm::Aes256Gcm), key(9, Algorithm::Hmac256)];
+        let mut world = alone(Security { keys: Keys::from_iter(keys), ..Security::default() });
+        let bundle = foreign_by(TagPlace::Result, key(1, Algorithm::Aes256Gcm), scope);
+        world.inject(0, &bundle.to_bytes(), 1000);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[0].user.inbox.len(), usize::from(delivered), "{scope:?}");
+        let refused = world.agent(0).counters().decryptions_of_payload_alone;
+        assert_eq!(refused, u64::from(!delivered), "{scope:?}");
+    }
+}
+
+/// Custody signals of version 6 cannot be encrypted: they leave in plaintext and are accepted, whatever the rules for bundles.
+#[test]
+fn rules_for_encryption_leave_administrative_records_out() {
+    let gcm = || key(1, Algorithm::Aes256Gcm);
+    let mut world = chain_with(1, |_| {});
+    world.nodes[EARTH].security = Security { sign: Vec::new(), ..encrypts([gcm()]) };
+    let rule = EncryptedRule { endpoints: everything(), required: true };
+    world.nodes[MOON].security = Security { encrypted: vec![rule], ..Security::default() };
+    world.start_all();
+    let options = SendOptions { custody: true, ..SendOptions::default() };
+    world.send(MOON, 1, "dtn://earth/in", Payload::Given(random(1, 3000)), options);
+    let is_sent = |world: &World| world.nodes[MOON].user.ended.contains_key(&SendId(1));
+    world.run_until(HOUR, "the end of custody", is_sent);
+    let sent = AppIndication::Sent { send: SendId(1) };
+    assert_eq!(world.nodes[MOON].user.ended[&SendId(1)], sent);
+    let counters = *world.agent(EARTH).counters();
+    assert_eq!((counters.sends_not_encrypted, counters.custody_signals_unsent), (0, 0));
+    assert_eq!(world.agent(MOON).counters().deleted_not_encrypted, 0);
+}
+
+/// A node that has a bundle waiting for its application, after a crash and an hour's half, and with other keys since then.
+fn restarted(clock_ms: Option<i64>, before: Security, after: Security) -> World {
+    let mut world = World::new(3);
+    let node = world.node("earth", |_| {});
+    world.nodes[node].security = before;
+    world.nodes[node].clock_ms = clock_ms;
+    world.nodes[node].user.takes = false;
+    world.start_all();
+    world.run_for(MINUTE);
+    world.inject(node, &foreign(TagPlace::Result, Algorithm::Aes256Gcm).to_bytes(), 1000);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(node).counters().decrypted, 1);
+    world.crash(node);
+    world.run_for(30 * MINUTE);
+    world.nodes[node].security = after;
+    world.nodes[node].user.takes = true;
+    world
+}
+
+fn times(seconds: u64) -> Option<DtnTime> {
+    Some(DtnTime(EPOCH_DTN_MS + seconds * 1000))
+}
+
+/// A key is judged by the time at which the bundle has arrived, not by that at which it is read.
+#[test]
+fn a_restart_after_the_end_of_a_key_costs_no_bundle() {
+    let security = || requires([key(1, Algorithm::Aes256Gcm).valid(None, times(600))]);
+    // After the start the node has its clock, or none yet, or one that is a day behind.
+    for clock_ms in [Some(0), None, Some(-86_400_000)] {
+        let mut world = restarted(Some(0), security(), security());
+        world.nodes[0].clock_ms = clock_ms;
+        world.start(0);
+        world.run_for(MINUTE);
+        let inbox: Vec<_> = world.nodes[0].user.inbox.iter().map(|taken| &taken.2[..]).collect();
+        assert_eq!(inbox, [b"hello, earth"], "{clock_ms:?}");
+    }
+}
+
+/// The key is missing after the restart, for encryption or for the signature, and is set later.
+#[test]
+fn a_restart_without_the_key_costs_no_bundle() {
+    let gcm = || key(1, Algorithm::Aes256Gcm);
+    let unsigned = || Security { keys: Keys::from_iter([gcm()]), ..requires([]) };
+    for without in [requires([]), unsigned()] {
+        let mut world = restarted(Some(0), requires([gcm()]), without);
+        for starts in 1..3 {
+            world.start(0);
+            world.run_for(MINUTE);
+            assert_eq!(world.agent(0).bundles(world.now).count(), 1, "after start {starts}");
+            assert_eq!(world.agent(0).counters().checks_postponed, 1);
+            assert!(world.nodes[0].user.inbox.is_empty());
+            if starts < 2 {
+                world.crash(0);
+            }
+        }
+        world.nodes[0].agent.as_mut().expect("it is up").engine.set_security(requires([gcm()]));
+        world.tell_clock(0);
+        world.run_for(MINUTE);
+        let inbox: Vec<_> = world.nodes[0].user.inbox.iter().map(|taken| &taken.2[..]).collect();
+        assert_eq!(inbox, [b"hello, earth"]);
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+    }
+}
+
+/// Without a clock at the arrival and after the restart, the bundle waits for one; without that, until its lifetime ends.
+#[test]
+fn a_restart_before_the_clock_is_told_costs_no_bundle() {
+    for is_told in [true, false] {
+        let limited = key(1, Algorithm::Aes256Gcm).valid(None, times(3400));
+        let mut world = restarted(None, requires([key(1, Algorithm::Aes256Gcm)]), requires([limited]));
+        world.start(0);
+        world.run_for(MINUTE);
+        assert_eq!(world.agent(0).bundles(world.now).count(), 1);
+        assert_eq!(world.agent(0).counters().checks_postponed, 1);
+        if is_told {
+            world.nodes[0].clock_ms = Some(0);
+            world.tell_clock(0);
+        }
+        world.run_for(2 * HOUR);
+        assert_eq!(world.nodes[0].user.inbox.len(), usize::from(is_told));
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
     }
 }
