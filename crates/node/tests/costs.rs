@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const FILE_BYTES: usize = 300_000;
-const MEMORY_MAX: u64 = 150 << 20;
+const MEMORY_MAX: u64 = 140 << 20;
 
 #[test]
 fn the_node_itself() {

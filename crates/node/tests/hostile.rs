@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Maximum memory of a node under attack, bytes.
-const MEMORY_MAX: u64 = 150 << 20;
+const MEMORY_MAX: u64 = 140 << 20;
 /// Length of the friendly peer's file.
 const FILE_BYTES: usize = 300_000;
 /// Maximum time until a connection ends that must be closed.

@@ -279,12 +279,16 @@ impl Besieged {
         std::fs::read_to_string(self.place.0.join("log")).expect("it has one")
     }
 
-    /// Maximum memory that it has ever used, bytes.
+    /// Maximum memory that it has ever used, bytes, without the pages of the program's file: those grow with its code, not with
+    /// what peers do.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-        kib * 1024
+        let bytes = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("Linux says it");
+            let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+            kib * 1024
+        };
+        bytes("VmHWM:").saturating_sub(bytes("RssFile:"))
     }
 }
 
