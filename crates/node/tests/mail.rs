@@ -56,6 +56,16 @@ impl Pair {
         self.place.0.join(node).join(user)
     }
 
+    /// Puts a file in the place of Carol's Maildir, which the node has made once a message is in it.
+    fn block(&self, program: &mut MailProgram) -> PathBuf {
+        let carol = self.maildir("bob", "carol");
+        assert!(program.submit("alice@alice", &["carol@bob"], LETTER).starts_with("250 "));
+        self.wait(&self.bob, "delivered", 1);
+        std::fs::remove_dir_all(&carol).expect("a Maildir");
+        std::fs::write(&carol, "").expect("a file");
+        carol
+    }
+
     /// Waits until a counter of a node is as high as this.
     fn wait(&self, node: &Node, counter: &str, count: u64) {
         App::new(node).wait_status(|status| status["mail"]["counters"][counter].as_u64() >= Some(count));
@@ -288,17 +298,15 @@ fn the_header_says_who_signed() {
 #[test]
 fn a_mailbox_that_cannot_be_written_holds_up_no_other() {
     let pair = Pair::start("mail-blocked", "");
-    let carol = pair.maildir("bob", "carol");
-    std::fs::remove_dir_all(&carol).expect("a Maildir");
-    std::fs::write(&carol, "").expect("a file");
     let mut program = pair.program();
+    let carol = pair.block(&mut program);
     assert!(program.submit("alice@alice", &["carol@bob"], LETTER).starts_with("250 "));
     App::new(&pair.bob).wait_status(|status| status["bundles"] == 1 && status["mail"]["trouble"].is_string());
     assert!(program.submit("alice@alice", &["bob@bob"], LETTER).starts_with("250 "));
-    pair.wait(&pair.bob, "delivered", 1);
+    pair.wait(&pair.bob, "delivered", 2);
     assert_eq!(messages(&pair.maildir("bob", "bob")).len(), 1);
     std::fs::remove_file(&carol).expect("a file");
-    pair.wait(&pair.bob, "delivered", 2);
+    pair.wait(&pair.bob, "delivered", 3);
     assert_eq!(messages(&carol).len(), 1);
     App::new(&pair.bob).wait_status(|status| status["bundles"] == 0 && status["mail"]["trouble"].is_null());
 }
@@ -451,12 +459,11 @@ fn a_mailbox_gets_one_copy_of_a_message() {
 #[test]
 fn what_a_user_deletes_does_not_come_again() {
     let pair = Pair::start("mail-again", "");
-    let carol = pair.maildir("bob", "carol");
-    std::fs::remove_dir_all(&carol).expect("a Maildir");
-    std::fs::write(&carol, "").expect("a file");
     let to = ["carol@bob", "bob@bob"];
-    assert!(pair.program().submit("alice@alice", &to, LETTER).starts_with("250 "));
-    pair.wait(&pair.bob, "delivered", 1);
+    let mut program = pair.program();
+    let carol = pair.block(&mut program);
+    assert!(program.submit("alice@alice", &to, LETTER).starts_with("250 "));
+    pair.wait(&pair.bob, "delivered", 2);
     let new = pair.maildir("bob", "bob").join("new");
     for entry in std::fs::read_dir(&new).expect("a folder").flatten() {
         std::fs::remove_file(entry.path()).expect("a file");
