@@ -564,7 +564,7 @@ mod tests {
         assert_eq!((name(&neighbours, silent), neighbours.declined), (None, 0));
     }
 
-    /// Where there is a text for operators, a silent caller gets it.
+    /// A silent caller gets the text for operators, if there is one.
     #[test]
     fn a_silent_caller_of_two_carriers_gets_the_text_for_operators() {
         let packets = MediaIndication::Packets;

@@ -19,7 +19,7 @@ pub struct Mail {
     pub trouble: Option<String>,
 }
 
-/// How a node would send a bundle to an endpoint.
+/// The way in which a node would send a bundle to an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reachability {

@@ -51,7 +51,7 @@ impl MailProgram {
     pub(crate) fn submit(&mut self, from: &str, to: &[&str], message: &str) -> String {
         self.say("RSET");
         let mut commands = vec![format!("MAIL FROM:<{from}> SIZE={}", message.len())];
-        // What follows an address are parameters.
+        // The words behind an address are parameters.
         commands.extend(to.iter().map(|to| match to.split_once(' ') {
             Some((to, parameters)) => format!("RCPT TO:<{to}> {parameters}"),
             None => format!("RCPT TO:<{to}>"),

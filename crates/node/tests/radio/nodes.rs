@@ -180,7 +180,7 @@ fn three_nodes_find_each_other_by_their_beacons() {
     assert_eq!(heard, expected);
 }
 
-/// What Dire Wolf's decoder of APRS says of an announcement.
+/// The words of Dire Wolf's decoder of APRS about an announcement.
 #[test]
 fn an_announcement_is_an_object_for_software_of_aprs() {
     let place = aprs::Position::parse("53.2734, -7.7783");

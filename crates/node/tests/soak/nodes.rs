@@ -247,7 +247,7 @@ fn file(number: u64) -> Bytes {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often each bundle arrived.
+    /// Number of times that each bundle arrived.
     files: BTreeMap<u64, u32>,
     strangers: u64,
     damaged: Vec<String>,

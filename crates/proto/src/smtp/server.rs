@@ -373,7 +373,7 @@ impl Engine for Server {
             StreamIndication::Secured { .. } => {}
             StreamIndication::Room(room) => self.room = room,
             StreamIndication::Data(bytes) => self.input.push_back(bytes),
-            // What came before is still handled and answered.
+            // Lines that came before are still handled and answered.
             StreamIndication::PeerClosed => self.closes = true,
             StreamIndication::Closed(_) => {
                 if !matches!(self.phase, Phase::Over) {

@@ -268,7 +268,7 @@ pub fn encryption_algorithm(block: &SecurityBlock) -> Option<Algorithm> {
     confidentiality::key_algorithm(block)
 }
 
-/// What the tags of a block confidentiality block cover beside the data of its targets; `None` if it is not known.
+/// Scope of the tags of a block confidentiality block beside the data of its targets; `None` if it is not known.
 pub fn encryption_scope(block: &SecurityBlock) -> Option<Scope> {
     confidentiality::scope(block)
 }

@@ -554,7 +554,7 @@ fn fragments_of_version_6_in_plaintext_and_in_ciphertext_are_not_delivered() {
     assert_eq!(world.agent(0).counters().decryptions_unsupported, 1);
 }
 
-/// Who has another key cannot use the name of a source from which encryption is required.
+/// Somebody with another key cannot use the name of a source from which encryption is required.
 #[test]
 fn required_encryption_is_that_of_the_source() {
     let algorithm = Algorithm::Aes256Gcm;
