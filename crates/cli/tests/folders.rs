@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{DEADLINE, Place, noise, reserved};
+use common::{DEADLINE, Place, noise, reserved, wait};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -37,17 +37,6 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
         .filter_map(|entry| Some((entry.file_name().into_string().unwrap(), fs::read(entry.path()).ok()?)))
         .collect()
-}
-
-#[track_caller]
-fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    // Pauses between two checks, so that the nodes get the processor.
-    let (_alive, never) = mpsc::channel::<()>();
-    while !is_so() {
-        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", place.statuses());
-        let _ = never.recv_timeout(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::{DEADLINE, Place, reserved};
+use common::{DEADLINE, Place, reserved, wait};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 /// Submits a message over SMTP, and returns the last reply.
 fn submit(at: SocketAddr, number: u32) -> String {
@@ -39,17 +37,6 @@ fn submit(at: SocketAddr, number: u32) -> String {
 fn messages(maildir: &Path) -> Vec<String> {
     let entries = fs::read_dir(maildir.join("new")).into_iter().flatten().flatten();
     entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
-}
-
-#[track_caller]
-fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    // Pauses between two checks, so that the nodes get the processor.
-    let (_alive, never) = mpsc::channel::<()>();
-    while !is_so() {
-        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", place.statuses());
-        let _ = never.recv_timeout(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -11,20 +11,9 @@ use std::path::Path;
 
 const TEXT: &[u8] = b"The transmitter is below the third oak, and nobody else may know.";
 
-fn configured(place: &Path, name: &str, text: &str) -> Config {
-    let folder = place.join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let text = format!(
-        "node = 'dtn://{name}/'\n{text}\n[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n[agent.reports]\ndeletion = true\n"
-    );
-    let mut config = Config::parse(&text, "test", &folder).expect("it makes sense");
-    config.control = None;
-    config
-}
-
 fn linked(place: &Path, name: &str, bob: &Node, security: &str) -> Config {
     let address = bob.addresses()[0];
-    configured(place, name, &format!("[[link]]\nname = 'bob'\naddress = '{address}'\n{security}"))
+    common::in_folder(place, name, &format!("[[link]]\nname = 'bob'\naddress = '{address}'\n{security}"))
 }
 
 fn key(name: &str, algorithm: &str) -> String {
@@ -69,7 +58,7 @@ fn what_is_delivered_is_plaintext_and_what_is_stored_is_not() {
         let keys = format!("{}{}", key("secret", algorithm), key("signing", "hmac-sha256"));
         let bob_text =
             format!("listen = ['127.0.0.1:0']\n{keys}{REQUIRE}[[security.policy]]\naction = 'require'\n");
-        let bob = start(configured(&place.0, "bob", &bob_text));
+        let bob = start(common::in_folder(&place.0, "bob", &bob_text));
         let alice = start(linked(&place.0, "alice", &bob, &format!("{keys}{ENCRYPT}")));
         let (mut from, mut to) = (App::new(&alice), App::new(&bob));
         let sent = from.send("dtn://bob/letters", &Bytes::from_static(TEXT), MessageOptions::default());
@@ -102,7 +91,8 @@ fn each_failure_has_its_reason_and_plaintext_is_refused() {
         new_key(&place.0.join(format!("{name}.key")), true).expect("a key");
     }
     let secret = key("secret", "aes256-gcm");
-    let bob = start(configured(&place.0, "bob", &format!("listen = ['127.0.0.1:0']\n{secret}{REQUIRE}")));
+    let bob =
+        start(common::in_folder(&place.0, "bob", &format!("listen = ['127.0.0.1:0']\n{secret}{REQUIRE}")));
     let mut at_bob = App::new(&bob);
     at_bob.register("letters", 100_000);
     let send = |name: &str, security: &str| {
@@ -212,17 +202,17 @@ fn a_restart_without_the_key_keeps_the_bundle_until_the_key_is_back() {
     new_key(&place.0.join("secret.key"), true).expect("a key");
     let secret = key("secret", "aes256-gcm");
     let listen = "listen = ['127.0.0.1:0']\n";
-    let bob = start(configured(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
+    let bob = start(common::in_folder(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
     let alice = start(linked(&place.0, "alice", &bob, &format!("{secret}{ENCRYPT}")));
     let mut from = App::new(&alice);
     let sent = from.send("dtn://bob/letters", &Bytes::from_static(TEXT), MessageOptions::default());
     from.wait_sent(sent);
     App::new(&bob).wait_status(|status| status["counters"]["decrypted"] == 1);
     bob.stop();
-    let bob = start(configured(&place.0, "bob", &format!("{listen}{REQUIRE}")));
+    let bob = start(common::in_folder(&place.0, "bob", &format!("{listen}{REQUIRE}")));
     App::new(&bob).wait_status(|status| status["counters"]["checks_postponed"] == 1);
     bob.stop();
-    let bob = start(configured(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
+    let bob = start(common::in_folder(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
     let mut to = App::new(&bob);
     to.register("letters", 100_000);
     let body = to.wait(|said| matches!(said.head, Reply::Delivered { .. }).then_some(said.body));

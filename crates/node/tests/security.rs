@@ -15,25 +15,13 @@ fn letter(seed: u64, length: usize) -> Bytes {
     common::payload(length, seed)
 }
 
-/// Configuration of a node whose files are in this folder.
-fn configured(place: &Path, name: &str, text: &str) -> Config {
-    let folder = place.join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let text = format!(
-        "node = 'dtn://{name}/'\n{text}\n[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n[agent.reports]\ndeletion = true\n"
-    );
-    let mut config = Config::parse(&text, "test", &folder).expect("it makes sense");
-    config.control = None;
-    config
-}
-
 fn bob(place: &Path, security: &str) -> Node {
-    start(configured(place, "bob", &format!("listen = ['127.0.0.1:0']\n{security}")))
+    start(common::in_folder(place, "bob", &format!("listen = ['127.0.0.1:0']\n{security}")))
 }
 
 fn linked(place: &Path, name: &str, bob: &Node, security: &str) -> Config {
     let address = bob.addresses()[0];
-    configured(place, name, &format!("[[link]]\nname = 'bob'\naddress = '{address}'\n{security}"))
+    common::in_folder(place, name, &format!("[[link]]\nname = 'bob'\naddress = '{address}'\n{security}"))
 }
 
 /// Next delivery: its source, payload and signature.
@@ -108,7 +96,7 @@ fn the_first_key_of_a_node_is_noted_and_defended() {
     };
     let (of_alice, of_stranger) = (file("alice"), file("stranger"));
     let at = reserved();
-    let listening = || configured(&place.0, "bob", &format!("listen = ['{at}']\n{REQUIRED}"));
+    let listening = || common::in_folder(&place.0, "bob", &format!("listen = ['{at}']\n{REQUIRED}"));
     let mut bob = start(listening());
     let send = |folder: &str, bob: &Node, number: u64| {
         let address = bob.addresses()[0];
@@ -118,7 +106,7 @@ fn the_first_key_of_a_node_is_noted_and_defended() {
         // The stranger claims Alice's name.
         let config = Config {
             node: "dtn://alice/".into(),
-            ..configured(&place.0, &format!("{folder}-{number}"), &text)
+            ..common::in_folder(&place.0, &format!("{folder}-{number}"), &text)
         };
         let node = start(config);
         let mut app = App::new(&node);
@@ -253,7 +241,7 @@ fn a_killed_node_sends_what_it_accepted_with_its_signature() {
     new_key(&place.0.join("alice/node.key"), false).expect("a key");
     let at = reserved();
     let alice = || {
-        configured(
+        common::in_folder(
             &place.0,
             "alice",
             &format!("[[link]]\nname = 'bob'\naddress = '{at}'\n[[route]]\nto = '*'\nvia = 'bob'\n{PRIVATE}"),
@@ -275,7 +263,7 @@ fn a_killed_node_sends_what_it_accepted_with_its_signature() {
         // Dropping it ends it as a crash would.
     }
     let node = start(alice());
-    let bob = start(configured(&place.0, "bob", &format!("listen = ['{at}']\n{REQUIRED}")));
+    let bob = start(common::in_folder(&place.0, "bob", &format!("listen = ['{at}']\n{REQUIRED}")));
     let mut app = App::new(&bob);
     app.register("letters", 1_000_000);
     let (number, body) = app.receive();

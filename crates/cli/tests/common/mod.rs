@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Limit for every step of these tests, even on a heavily loaded machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
@@ -167,4 +167,16 @@ pub(crate) fn noise(length: usize, mut seed: u64) -> Vec<u8> {
         (seed >> 56) as u8
     };
     (0..length).map(|_| next()).collect()
+}
+
+/// Waits until something is so; fails at the deadline with the status of all nodes.
+#[track_caller]
+pub(crate) fn wait(what: &str, place: &Place, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    // Pauses between two checks, so that the nodes get the processor.
+    let (_alive, never) = mpsc::channel::<()>();
+    while !is_so() {
+        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}\n{}", place.statuses());
+        let _ = never.recv_timeout(Duration::from_millis(20));
+    }
 }

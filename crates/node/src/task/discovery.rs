@@ -3,7 +3,7 @@
 //! A neighbour gets a link that opens when a bundle needs it. The links of the configuration come first: a node to which one of
 //! them leads gets no other. When a neighbour is lost its link goes, and its bundles wait or take another way.
 
-use super::Task;
+use super::{EngineParts as _, Task};
 use crate::config::{Config, LinkSettings};
 use crate::pumps::discovery::{DiscoverySockets, HeardDatagram};
 use crate::view::{self, Event};
@@ -135,7 +135,7 @@ impl Task {
     /// Handles the texts that stations have sent.
     fn hear_texts(&mut self, now: Instant) {
         let Some(discovery) = &mut self.discovery else { return };
-        let texts = self.engines.lower.second.radios.take_texts();
+        let texts = self.engines.neighbours_mut().radios.take_texts();
         let mut read = Vec::new();
         for (tnc, heard) in texts {
             match aprs::announcement(&heard.text) {
@@ -240,7 +240,7 @@ impl Task {
     /// AX.25 costs air time as long as it lasts. The next bundle opens it again. Links over TCP do this by themselves.
     pub(super) fn close_idle_stations(&mut self, now: Instant) {
         let Some(discovery) = &mut self.discovery else { return };
-        let neighbours = &self.engines.lower.second;
+        let neighbours = self.engines.neighbours();
         let up = |id: LinkId| self.link_states.seen.get(&id).is_some_and(|seen| seen.up);
         let open: Vec<(LinkId, String, u64)> = neighbours
             .links
@@ -305,7 +305,7 @@ impl Task {
         for (node, neighbour) in neighbours.filter(|(node, _)| !led_to.contains(node)) {
             let Some(mut link) = config.found_link(node, &neighbour.way) else { continue };
             if let Way::Tcp(address) = neighbour.way {
-                link.amateur |= self.engines.lower.second.is_amateur_address(address.ip());
+                link.amateur |= self.engines.neighbours().is_amateur_address(address.ip());
             }
             if links.iter().all(|other| other.name != link.name) && config.plan(&link).is_ok() {
                 links.push(link);
@@ -316,7 +316,7 @@ impl Task {
 
     /// Notes that a link has come up: a configured one takes the place of the one to the same neighbour.
     pub(super) fn spare_links_beside(&mut self, link: LinkId, peer: &str) {
-        let known = self.engines.lower.second.links.get(link);
+        let known = self.engines.neighbours().links.get(link);
         if known.is_none_or(|known| known.link.found) {
             return;
         }
@@ -327,7 +327,7 @@ impl Task {
 
     /// Nodes at the other ends of configured links, which need not name them.
     fn nodes_of_configured_links(&self) -> BTreeSet<Eid> {
-        let configured = self.engines.lower.second.links.iter().filter(|(_, known)| !known.link.found);
+        let configured = self.engines.neighbours().links.iter().filter(|(_, known)| !known.link.found);
         let led_to = configured.filter_map(|(id, _)| self.link_states.seen.get(&id)?.led_to.as_deref());
         led_to.filter_map(agent::parse_node).collect()
     }

@@ -58,6 +58,18 @@ pub(crate) fn config(text: &str) -> Config {
     config
 }
 
+/// Configuration of a node whose files are in this folder, which reports deletions.
+pub(crate) fn in_folder(place: &Path, name: &str, text: &str) -> Config {
+    let folder = place.join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let text = format!(
+        "node = 'dtn://{name}/'\n{text}\n[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n[agent.reports]\ndeletion = true\n"
+    );
+    let mut config = Config::parse(&text, "test", &folder).expect("it makes sense");
+    config.control = None;
+    config
+}
+
 pub(crate) fn start(config: Config) -> Node {
     longwire_node::log::begin().expect("the filter is valid");
     let node = Node::start(NodeSetup::new(config)).expect("it starts");

@@ -104,7 +104,7 @@ pub enum Way {
         /// Callsign of the station.
         callsign: Callsign,
     },
-    /// None: the neighbour at this address accepts no connections, and may connect by itself.
+    /// A neighbour at this address that accepts no connections and may connect by itself.
     Calls(SocketAddr),
 }
 

@@ -95,6 +95,10 @@ impl TncSessions {
         &self.tower.lower.lower.engine
     }
 
+    fn announcements_mut(&mut self) -> Option<&mut HeardTexts> {
+        self.tower.lower.lower.announcements.as_mut()
+    }
+
     fn channel_log(&self) -> &ChannelLog {
         &self.tower.lower.lower.log
     }
@@ -168,7 +172,7 @@ impl Radios {
     pub(crate) fn take_texts(&mut self) -> Vec<(TncId, HeardText)> {
         let mut all = Vec::new();
         for (at, radio) in self.radios.iter_mut().enumerate() {
-            let texts = radio.tower.lower.lower.announcements.iter_mut().flat_map(HeardTexts::take);
+            let texts = radio.announcements_mut().into_iter().flat_map(HeardTexts::take);
             all.extend(texts.map(|text| (TncId(at), text)));
         }
         all
