@@ -132,6 +132,14 @@ impl Emulator {
         &self.addresses
     }
 
+    /// Sets the addresses of the programs beside UDP ports, which may not be known before the ports are; other ports have none.
+    /// As with [`UdpPlace::program`], packets go there, and its host alone may send.
+    pub fn programs_are(&mut self, addresses: [SocketAddr; 2]) {
+        for (port, address) in self.ports.iter_mut().zip(addresses) {
+            port.program_is(address);
+        }
+    }
+
     /// Carries packets until the flag is set, or the time is over.
     ///
     /// # Errors

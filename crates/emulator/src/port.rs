@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use rustix::event::PollFd;
+use std::net::SocketAddr;
 
 /// Packet of a program for the path.
 #[derive(Debug)]
@@ -45,6 +46,9 @@ pub(crate) trait Port: Send {
 
     /// Does what does not depend on room: accepts programs, and writes what they did not take at once.
     fn maintain(&mut self) {}
+
+    /// Sets the address to which packets for the program go, where programs have addresses.
+    fn program_is(&mut self, _address: SocketAddr) {}
 
     /// Number of packets that the program did not take, or that the port could not pass on.
     fn refused(&self) -> u64;

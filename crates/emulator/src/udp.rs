@@ -142,6 +142,10 @@ impl Port for UdpPort {
         }
     }
 
+    fn program_is(&mut self, address: SocketAddr) {
+        (self.program, self.is_fixed) = (Some(address), true);
+    }
+
     fn refused(&self) -> u64 {
         self.refused
     }

@@ -13,7 +13,7 @@ use longwire_lab::link::{self, LinkPath};
 use longwire_node::{Config, Node, NodeSetup};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,23 +82,20 @@ impl Demo {
         let stop = interrupts()?;
         let folder = self.folder()?;
         let first = self.first_file(&path)?;
-        // The nodes get these ports, which are held until the link has others.
-        let held = [free_udp_port()?, free_udp_port()?];
-        let listens = [held[0].1, held[1].1];
-        let mut emulator = Emulator::open(&path, &ports(&path, listens), seed())?;
-        drop(held);
+        let mut emulator = Emulator::open(&path, &ports(&path), seed())?;
         let towards = emulator.addresses().to_vec();
         let start = |node: usize| {
-            let configured = |page| configuration(folder.path(), node, page, name, &path, listens, &towards);
-            let is_taken = || TcpListener::bind(("127.0.0.1", PAGES[node])).is_err();
-            let start = |page| Node::start(NodeSetup::new(configured(page)?));
-            // The system chooses a port if another program has the usual one, or gets it just then.
-            match if is_taken() { start(0) } else { start(PAGES[node]) } {
-                Err(_) if is_taken() => start(0),
-                started => started,
-            }
+            let started = |page| {
+                let configured = configuration(folder.path(), node, page, name, &path, &towards)?;
+                Node::start(NodeSetup::new(configured))
+            };
+            // The system chooses a port if another program has the usual one.
+            started(PAGES[node]).or_else(|_| started(0))
         };
         let nodes = [start(0)?, start(1)?];
+        if let [[here], [there]] = nodes.each_ref().map(Node::udp_addresses) {
+            emulator.programs_are([*here, *there]);
+        }
         let ends = Arc::new(AtomicBool::new(false));
         let ends_too = ends.clone();
         let emulation = thread::spawn(move || emulator.run(&ends_too, None));
@@ -210,11 +207,11 @@ fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Port of the link for each node.
-fn ports(path: &LinkPath, listens: [SocketAddr; 2]) -> Ports {
+fn ports(path: &LinkPath) -> Ports {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     match path.is_radio() {
         true => Ports::Kiss(vec![any, any]),
-        false => Ports::Udp(listens.map(|node| UdpPlace { listen: any, program: Some(node) })),
+        false => Ports::Udp([UdpPlace { listen: any, program: None }; 2]),
     }
 }
 
@@ -225,14 +222,13 @@ fn configuration(
     page: u16,
     link: &str,
     path: &LinkPath,
-    listens: [SocketAddr; 2],
     towards: &[SocketAddr],
 ) -> Result<Config, Error> {
     let (own, peer) = (NAMES[node], NAMES[1 - node]);
     let (port, station) = (towards[node], 2 - node);
     let (listen, over, protocol) = match path.is_radio() {
         false => (
-            format!("listen-udp = [\"ltp {}\"]\n", listens[node]),
+            "listen-udp = [\"ltp 127.0.0.1:0\"]\n".to_owned(),
             format!("kind = \"ltp\"\naddress = \"{port}\"\n"),
             "ltp/tuned",
         ),
@@ -266,14 +262,6 @@ fn configuration(
     fs::write(&file, format!("{MARK}\n{}", merged.text))
         .map_err(|error| Error::new(format!("cannot write {}: {error}", file.display())))?;
     Config::load(&file)
-}
-
-fn free_udp_port() -> Result<(UdpSocket, SocketAddr), Error> {
-    let bound = UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
-        let address = socket.local_addr()?;
-        Ok((socket, address))
-    });
-    bound.map_err(|error| Error::new(format!("no free UDP port: {error}")))
 }
 
 /// Each demonstration has errors of its own.

@@ -23,6 +23,9 @@ use troubles::{Datagrams, Line, Strangers};
 const MINUTES: &str = "LONGWIRE_SOAK_MINUTES";
 /// Bundles that are sent after each trouble.
 const BATCH: u64 = 12;
+/// Delivered bundles that the receiver remembers: so few that it has reached its limit long before the first third is over, as
+/// a node does in weeks. Bundles cannot be forgotten earlier, since they have to live longer than the clocks jump.
+const REMEMBERED: u32 = 1000;
 const DAY_MS: u64 = 86_400_000;
 
 #[test]
@@ -123,7 +126,8 @@ impl Soak {
             &place.0,
             "carol",
             &format!(
-                "{QUICK}node = 'ipn:7.0'\nlisten = ['{at_carol}']\nlisten-udp = ['ltp {datagrams_at_carol}']\nstorage.path = '{}'\n",
+                "{QUICK}node = 'ipn:7.0'\nlisten = ['{at_carol}']\nlisten-udp = ['ltp {datagrams_at_carol}']\nstorage.path = '{}'\n\
+                 agent.limits.tombstones-max = {REMEMBERED}\n",
                 place.0.join("carol-store").display()
             ),
             at_carol,
