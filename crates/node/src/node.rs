@@ -232,7 +232,7 @@ impl Node {
         let _ = self.events.send(TaskEvent::Clock);
     }
 
-    /// Reloads the configuration: links and routes change without a restart.
+    /// Reloads the configuration: links, routes, limits and folders change without a restart.
     pub fn reload(&self) {
         let _ = self.events.send(TaskEvent::Reload);
     }

@@ -155,7 +155,7 @@ pub(super) fn neighbours(discovery: Option<&Discovery>) -> String {
         let signed = if neighbour.signed { ", signed" } else { "" };
         let link = match &neighbour.link {
             Some(link) => format!("link `{link}`"),
-            None => "it accepts no connections".to_owned(),
+            None => "no link leads to it".to_owned(),
         };
         let _ = writeln!(
             out,

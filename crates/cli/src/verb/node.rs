@@ -9,8 +9,9 @@ use tracing::{error, info, warn};
 
 /// Run a node that stores bundles, forwards them when links are up and delivers them to applications
 ///
-/// The node never loses a bundle that it has accepted, however it ends. SIGHUP reloads links, routes, limits and folders, and the log says what changed. The exit status
-/// is 1 if the node cannot start, and 70 after an internal error: restart it, and it continues.
+/// The node never loses a bundle that it has accepted, however it ends. SIGHUP reloads links, routes, limits and folders, and
+/// the log says what changed. The exit status is 1 if the node cannot start, and 70 after an internal error: restart it, and it
+/// continues.
 ///
 /// It logs to stderr, under systemd with a priority for each line. The environment variable LONGWIRE_LOG selects messages by
 /// level (off, error, warn, info, debug or trace; info if unset) and by target: `LONGWIRE_LOG=warn,store=info`. docs/log.md

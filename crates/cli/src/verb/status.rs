@@ -121,7 +121,7 @@ fn mail(mail: &view::Mail) -> String {
     for (name, words) in [
         ("submissions_refused", "refused to mail programs"),
         ("returned", "refused on arrival"),
-        ("invalid", "bundles without mail"),
+        ("invalid", "bundles that are no valid mail"),
         ("notices_failed", "notices of failure"),
     ] {
         if count(name) > 0 {

@@ -59,6 +59,8 @@ impl Drop for Receiver {
 pub(crate) struct DiscoverySockets {
     groups: Vec<GroupSockets>,
     interfaces: Vec<String>,
+    /// Number of interfaces beyond [`INTERFACES_MAX`].
+    left_out: usize,
     tell: Tell<HeardDatagram>,
     places: Arc<Semaphore>,
 }
@@ -72,6 +74,7 @@ impl DiscoverySockets {
         let mut sockets = DiscoverySockets {
             groups: Vec::new(),
             interfaces: settings.interfaces.clone(),
+            left_out: 0,
             tell: tell.clone(),
             places: Arc::new(Semaphore::new(WAITING_MAX)),
         };
@@ -95,7 +98,9 @@ impl DiscoverySockets {
     fn join(&mut self) -> (Vec<u32>, Option<(GroupAddress, io::Error)>) {
         let names = if self.interfaces.is_empty() { present() } else { self.interfaces.clone() };
         let numbers = names.iter().filter_map(|name| group::interface_number(name).ok());
-        let numbers: Vec<u32> = numbers.take(INTERFACES_MAX).collect();
+        let mut numbers: Vec<u32> = numbers.collect();
+        self.left_out = numbers.len().saturating_sub(INTERFACES_MAX);
+        numbers.truncate(INTERFACES_MAX);
         let mut failure = None;
         let hears_itself = self.interfaces.iter().any(|name| name == "lo");
         for sockets in &mut self.groups {
@@ -149,6 +154,16 @@ impl DiscoverySockets {
             }
         }
         (left, failure)
+    }
+
+    /// Joins the groups on new interfaces, as each announcement does.
+    pub(crate) fn follow_interfaces(&mut self) {
+        let _ = self.join();
+    }
+
+    /// Number of interfaces beyond the most that are used.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// True if the node announces itself in a group.

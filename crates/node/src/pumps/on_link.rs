@@ -4,6 +4,7 @@
 //! machine alone; the way that it announces would lead to a machine that has not asked for it.
 
 use std::fs;
+use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -12,6 +13,8 @@ use tokio::time::Instant;
 const READ_AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of routes of an address family that are looked at.
 const ROUTES_MAX: usize = 4096;
+/// Length of a table up to which it is read.
+const TABLE_BYTES_MAX: u64 = 1 << 20;
 /// Flags of a route in `/proc/net/route` and `/proc/net/ipv6_route`: over a gateway, and to nowhere.
 const GATEWAY: u32 = 0x2;
 const REJECT: u32 = 0x200;
@@ -21,7 +24,7 @@ const REJECT: u32 = 0x200;
 struct Route {
     to: IpAddr,
     prefix: u32,
-    /// It leads to the machine itself, not over another one.
+    /// True if it leads to the machine itself, not over another one.
     is_direct: bool,
 }
 
@@ -80,10 +83,17 @@ fn contains(route: &Route, address: IpAddr) -> bool {
 
 /// Routes in this thread's namespace.
 fn read() -> Vec<Route> {
-    let table = |name| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
     let (v4, v6) = (table("route"), table("ipv6_route"));
     let v4 = v4.lines().skip(1).filter_map(route_v4).take(ROUTES_MAX);
     v4.chain(v6.lines().filter_map(route_v6).take(ROUTES_MAX)).collect()
+}
+
+/// Beginning of a routing table of the kernel, in lines; that of a large router has hundreds of megabytes.
+fn table(name: &str) -> String {
+    let mut text = String::new();
+    let file = fs::File::open(format!("/proc/thread-self/net/{name}"));
+    let _ = file.and_then(|file| file.take(TABLE_BYTES_MAX).read_to_string(&mut text));
+    text
 }
 
 /// A line of `/proc/net/route`: numbers in the byte order of the network, read as those of the machine.

@@ -6,6 +6,10 @@ use bytes::{Bytes, BytesMut};
 use longwire_proto::service::RecordId;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Memory beside the data of a chunk: its buffer's header, its place in the lists, and a share of its record's entry, bytes.
+/// Without it, small records would use several times the memory that the operator allows.
+const CHUNK_BYTES: usize = 320;
+
 #[derive(Debug, Default)]
 struct Cached {
     /// Chunks with their offsets, without gaps; the oldest may have been dropped.
@@ -22,12 +26,13 @@ pub(super) struct Recent {
     records: BTreeMap<RecordId, Cached>,
     /// Record of each chunk, oldest first; removed records are skipped.
     order: VecDeque<RecordId>,
+    /// Memory, bytes.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Recent {
-    /// Creates a cache for this number of bytes of durable data.
+    /// Creates a cache that keeps durable data while its memory is at most this number of bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         Recent { bytes_max, ..Recent::default() }
     }
@@ -48,7 +53,7 @@ impl Recent {
         });
         cached.end += data.len() as u64;
         if !data.is_empty() {
-            self.bytes += data.len();
+            self.bytes += memory(&data);
             cached.chunks.push_back((offset, data));
             self.order.push_back(record);
         }
@@ -63,7 +68,7 @@ impl Recent {
 
     pub(super) fn forget(&mut self, record: RecordId) {
         if let Some(gone) = self.records.remove(&record) {
-            self.bytes -= gone.chunks.iter().map(|(_, data)| data.len()).sum::<usize>();
+            self.bytes -= gone.chunks.iter().map(|(_, data)| memory(data)).sum::<usize>();
         }
         if self.records.is_empty() {
             self.order.clear();
@@ -84,7 +89,7 @@ impl Recent {
                 self.order.push_back(record);
                 continue;
             }
-            self.bytes -= data.len();
+            self.bytes -= memory(data);
             cached.chunks.pop_front();
             if cached.chunks.is_empty() && cached.durable == cached.end {
                 self.records.remove(&record);
@@ -122,6 +127,10 @@ impl Recent {
     }
 }
 
+fn memory(chunk: &Bytes) -> usize {
+    chunk.len() + CHUNK_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +140,7 @@ mod tests {
     /// Records in several chunks, as from bundles that arrive in several transfers.
     #[test]
     fn nothing_goes_while_there_is_place_for_it() {
-        let mut recent = Recent::new(10_000);
+        let mut recent = Recent::new(4_000 * (1 + CHUNK_BYTES));
         for record in 0..1000 {
             for offset in 0..4 {
                 recent.append(RecordId(record), offset, Bytes::from_static(b"x"));
@@ -140,12 +149,12 @@ mod tests {
         }
         recent.trim();
         let there = (0..1000).filter(|record| recent.read(RecordId(*record), 0, 4).is_some()).count();
-        assert_eq!((there, recent.bytes), (1000, 4000));
+        assert_eq!((there, recent.bytes), (1000, 4_000 * (1 + CHUNK_BYTES)));
     }
 
     #[test]
     fn what_is_not_durable_stays_and_the_oldest_goes_first() {
-        let mut recent = Recent::new(8);
+        let mut recent = Recent::new(8 + 2 * CHUNK_BYTES);
         recent.append(RECORD, 0, Bytes::from_static(b"0123"));
         recent.append(RECORD, 4, Bytes::from_static(b"4567"));
         recent.append(RECORD, 8, Bytes::from_static(b"89ab"));

@@ -266,7 +266,7 @@ pub enum Request {
         /// Node ID.
         node: String,
     },
-    /// Reloads the configuration: links and routes change without a restart.
+    /// Reloads the configuration: links, routes, limits and folders change without a restart.
     Reload,
 }
 

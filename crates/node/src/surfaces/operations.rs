@@ -126,7 +126,7 @@ operations! {
     FORGET_KEY (ForgetKey "forget-key") Change Long (Delete "/keys/{*node}" "forget_key")
         "Forgets the public key of a node: the next one is noted as its first";
     RELOAD (Reload "reload") Change Long (Post "/reload" "reload")
-        "Reloads the configuration: links and routes change at once";
+        "Reloads the configuration: links, routes, limits and folders change at once";
     TRANSMISSIONS (Transmissions "transmissions") Question Long (Get "/transmissions" "transmissions")
         "Latest transmissions on the channels of the TNCs: who had the channel when, and for how long";
     ESTIMATE (Estimate "estimate") Question Short () "Expected time of a bundle on the link that it would take";

@@ -118,8 +118,13 @@ impl Task {
             let hint = "paths of the start are still in use; restart the node to use those of the file";
             return Reply::Error { what, hint: Some(hint.to_owned()) };
         }
-        // The links to neighbours that were found are made anew: the configuration may have others to the same nodes now.
-        let mut new = new;
+        self.put_in_force(now, new);
+        Reply::Done
+    }
+
+    /// Puts a configuration in force that was checked before, and makes the links to neighbours that were found anew: the
+    /// configuration may have others to the same nodes now.
+    pub(super) fn put_in_force(&mut self, now: Instant, mut new: Config) {
         new.link.retain(|link| !link.found);
         let found = self.found_links(&new);
         new.link.extend(found);
@@ -196,7 +201,6 @@ impl Task {
                 self.ask(now, request);
             }
         }
-        Reply::Done
     }
 
     /// Passes the settings of each link to the agent.

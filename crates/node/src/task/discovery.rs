@@ -166,7 +166,7 @@ impl Task {
             agent::Proof::None => Proof::Unsigned,
             agent::Proof::Contested => Proof::Contested,
         };
-        if proof == Proof::Contested {
+        if proof == Proof::Contested && announcement.format.has_signatures() {
             self.contest(&announcement.node);
         }
         self.hear_proven(now, announcement, way, proof);
@@ -202,7 +202,7 @@ impl Task {
             self.tell_neighbour(now, said);
         }
         if is_news {
-            self.apply(now, self.configuration.config.clone());
+            self.put_in_force(now, self.configuration.config.clone());
         }
         is_news
     }
@@ -210,10 +210,12 @@ impl Task {
     /// Sends an announcement, signed if this node has a private key.
     fn announce(&mut self, now: Instant, solicits: bool) {
         let dtn_ms = self.clock.dtn_ms();
-        let Some(discovery) = self.discovery.as_mut().filter(|discovery| discovery.sockets.announces())
-        else {
+        let Some(discovery) = &mut self.discovery else { return };
+        if !discovery.sockets.announces() {
+            // A node that only hears follows the interfaces that come and go, too.
+            discovery.sockets.follow_interfaces();
             return;
-        };
+        }
         let settings = discovery.engine.config();
         let own = sand::Own {
             node: settings.node.clone(),
@@ -228,6 +230,9 @@ impl Task {
             Some(error) => format!("no announcement leaves: {error}"),
             None => "no announcement leaves: there is no network interface".to_owned(),
         });
+        let left_out = discovery.sockets.left_out();
+        let trouble =
+            trouble.or_else(|| (left_out > 0).then(|| format!("{left_out} network interfaces are left out")));
         if let Some(trouble) = trouble.as_ref().filter(|trouble| discovery.trouble.as_ref() != Some(trouble))
         {
             let hint = "check the network; `[discovery] interfaces` and `groups` say where the node announces itself";
@@ -302,7 +307,7 @@ impl Task {
         let neighbours = self.discovery.iter().flat_map(|discovery| discovery.engine.neighbours());
         let mut links: Vec<LinkSettings> = Vec::new();
         let led_to = self.nodes_of_configured_links();
-        for (node, neighbour) in neighbours.filter(|(node, _)| !led_to.contains(node)) {
+        for (node, neighbour) in neighbours.filter(|(node, _)| !led_to.contains_key(node)) {
             let Some(mut link) = config.found_link(node, &neighbour.way) else { continue };
             if let Way::Tcp(address) = neighbour.way {
                 link.amateur |= self.engines.neighbours().is_amateur_address(address.ip());
@@ -325,11 +330,14 @@ impl Task {
         discovery.has_spare_link |= agent::parse_node(peer).is_some_and(is_neighbour);
     }
 
-    /// Nodes at the other ends of configured links, which need not name them.
-    fn nodes_of_configured_links(&self) -> BTreeSet<Eid> {
+    /// Nodes at the other ends of configured links, which need not name them, and these links.
+    fn nodes_of_configured_links(&self) -> BTreeMap<Eid, &str> {
         let configured = self.engines.neighbours().links.iter().filter(|(_, known)| !known.link.found);
-        let led_to = configured.filter_map(|(id, _)| self.link_states.seen.get(&id)?.led_to.as_deref());
-        led_to.filter_map(agent::parse_node).collect()
+        let led_to = configured.filter_map(|(id, known)| {
+            let node = self.link_states.seen.get(&id)?.led_to.as_deref()?;
+            Some((agent::parse_node(node)?, &*known.link.name))
+        });
+        led_to.collect()
     }
 
     /// All neighbours: those without a port to call have no link, and call by themselves.
@@ -370,7 +378,8 @@ impl Task {
         let leads_there = |link: &&LinkSettings| {
             link.peer.as_ref().is_some_and(|peer| peer.parse::<Eid>().is_ok_and(|peer| peer == *node))
         };
-        let link = self.configuration.config.link.iter().find(leads_there);
+        let named = self.configuration.config.link.iter().find(leads_there).map(|link| &*link.name);
+        let link = named.or_else(|| self.nodes_of_configured_links().get(node).copied());
         view::Neighbour {
             node: node.to_string(),
             by: neighbour.format.name().to_owned(),
@@ -378,7 +387,7 @@ impl Task {
             signed: neighbour.proof.is_signed(),
             contested: neighbour.contested,
             ways: neighbour.ways as u64,
-            link: link.map(|link| link.name.clone()),
+            link: link.map(str::to_owned),
             since_s: seconds(now.saturating_since(neighbour.since)),
             last_s: seconds(now.saturating_since(neighbour.last)),
         }

@@ -30,7 +30,7 @@ pub struct Neighbour {
     pub contested: bool,
     /// Number of ways on which it is heard.
     pub ways: u64,
-    /// Link that leads to it; null if it accepts no connections.
+    /// Link that leads to it; null if none does: it may accept no connections, and connect by itself.
     pub link: Option<String>,
     /// Seconds since it was found.
     pub since_s: f64,

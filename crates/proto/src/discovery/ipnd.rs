@@ -95,8 +95,7 @@ impl Beacon {
                 return Err(DecodeError::invalid("a number of services", CLAUSE));
             }
             for _ in 0..count {
-                let port =
-                    if version == VERSION_IBR { named_service(input)? } else { service(input, DEPTH_MAX)? };
+                let port = if version == VERSION_IBR { named_service(input)? } else { service(input)? };
                 tcp_port = tcp_port.or(port);
             }
         }
@@ -158,14 +157,14 @@ fn string(input: &mut Bytes) -> Result<Bytes, DecodeError> {
 }
 
 /// Consumes a service of version 4. Returns its port, if it is TCPCL.
-fn service(input: &mut Bytes, depth: u8) -> Result<Option<u16>, DecodeError> {
+fn service(input: &mut Bytes) -> Result<Option<u16>, DecodeError> {
     let tag = take_byte(input)?;
     if tag < CONSTRUCTED {
         value(tag, input)?;
         return Ok(None);
     }
     let mut content = string(input)?;
-    if depth == 0 || !TCP.contains(&tag) {
+    if !TCP.contains(&tag) {
         return Ok(None);
     }
     let mut port = None;

@@ -62,6 +62,12 @@ impl Format {
             Format::Aprs => "aprs",
         }
     }
+
+    /// True if its announcements can be signed. In other formats a node with a key announces itself without a proof, so that a
+    /// missing signature says nothing.
+    pub const fn has_signatures(self) -> bool {
+        matches!(self, Format::Sand)
+    }
 }
 
 /// Contents of an announcement, as far as they are used.

@@ -329,7 +329,7 @@ pub struct Neighbourhood {
     /// Announcements of unknown senders that may be read now.
     reads_left: u64,
     reads_since: Instant,
-    /// Time at which an announcement of a known sender was last read.
+    /// Known senders of which an announcement was read less than [`BETWEEN_READS`] ago, and when.
     read_at: BTreeMap<IpAddr, Instant>,
     /// Neighbours that may be added now.
     arrivals_left: u64,
@@ -388,8 +388,8 @@ impl Neighbourhood {
     pub fn reads_from(&mut self, now: Instant, from: IpAddr) -> bool {
         let reads = match self.is_known_address(from) {
             true => {
-                let before = self.read_at.get(&from);
-                let reads = before.is_none_or(|before| now.saturating_since(*before) >= BETWEEN_READS);
+                self.read_at.retain(|_, before| now.saturating_since(*before) < BETWEEN_READS);
+                let reads = !self.read_at.contains_key(&from);
                 if reads {
                     self.read_at.insert(from, now);
                 }
@@ -440,7 +440,7 @@ impl Neighbourhood {
         if proof == Proof::Contested {
             self.counters.contested += 1;
             if let Some(entry) = self.neighbours.get_mut(&node) {
-                entry.contested = true;
+                entry.contested |= announcement.format.has_signatures();
             }
             return;
         }
@@ -572,11 +572,8 @@ impl Neighbourhood {
     }
 
     fn lose(&mut self, node: &Eid) {
-        let Some(entry) = self.neighbours.remove(node) else { return };
-        for way in entry.ways {
-            if let Some(address) = address(&way.way) {
-                self.read_at.remove(&address);
-            }
+        if self.neighbours.remove(node).is_none() {
+            return;
         }
         self.counters.lost += 1;
         self.up.push_back(DiscoveryIndication::Lost(node.clone()));
@@ -600,9 +597,6 @@ impl Neighbourhood {
         for node in due.collect::<Vec<_>>() {
             let entry = self.neighbours.get_mut(&node).expect("it is there");
             let before = entry.ways[0].way;
-            let gone: Vec<Way> =
-                entry.ways.iter().filter(|way| way.expires <= now).map(|way| way.way).collect();
-            // The entry that is lost needs its addresses.
             if entry.ways.iter().all(|way| way.expires <= now) {
                 self.lose(&node);
                 continue;
@@ -610,9 +604,6 @@ impl Neighbourhood {
             entry.sort(now);
             if entry.ways[0].way != before {
                 self.up.push_back(DiscoveryIndication::Moved(node));
-            }
-            for address in gone.iter().filter_map(address) {
-                self.read_at.remove(&address);
             }
         }
     }

@@ -31,15 +31,15 @@ enum Question {
 /// Next step of the session.
 #[derive(Debug)]
 enum Phase {
-    /// It waits for the connection.
+    /// Before the connection.
     Silent,
-    /// It reads commands.
+    /// Commands are read.
     Commands,
-    /// It waits for an answer of the user.
+    /// The user has not answered yet.
     Question(Question),
-    /// It reads a message.
+    /// A message is read.
     Content(ContentDecoder),
-    /// It has said its last words.
+    /// The last reply is written.
     Ending,
     /// The connection is over.
     Over,

@@ -17,6 +17,8 @@ use tokio::time::timeout;
 
 /// Maximum bytes received and not handled.
 const WINDOW_BYTES: u64 = 64 * 1024;
+/// Room for each read, bytes.
+const READ_BYTES: usize = 16 * 1024;
 /// Bytes of replies that the engine may write at a time.
 const ROOM_BYTES: u64 = 16 * 1024;
 /// Maximum time to end a connection that is refused.
@@ -121,6 +123,8 @@ impl Connection {
             let deadline = self.server.poll_timeout();
             let wake = deadline.map(|at| self.origin + at.saturating_since(Instant::ZERO));
             let is_open = self.unreleased < WINDOW_BYTES && !self.peer_closed;
+            // The buffer would grow by 64 bytes otherwise.
+            input.reserve(READ_BYTES);
             tokio::select! {
                 read = self.stream.read_buf(&mut input), if is_open => match read {
                     Ok(0) if self.closed => self.indicate(StreamIndication::Closed(CloseReason::Finished)),

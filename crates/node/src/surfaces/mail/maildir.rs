@@ -8,6 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+/// Folders of a Maildir.
+const PARTS: [&str; 3] = ["tmp", "new", "cur"];
+
 /// Folders of all users.
 #[derive(Clone, Debug)]
 pub(super) struct Maildirs {
@@ -22,41 +25,54 @@ impl Maildirs {
     /// Creates the folders of these users.
     pub(super) fn make(&self, users: &[String]) -> io::Result<()> {
         private_files::make_folder(&self.folder)?;
-        users.iter().try_for_each(|user| self.make_one(user).map(drop))
+        users.iter().try_for_each(|user| self.make_one(user))
     }
 
-    fn make_one(&self, user: &str) -> io::Result<PathBuf> {
+    /// Creates the folders of a user, so that they and their messages outlast a power cut.
+    fn make_one(&self, user: &str) -> io::Result<()> {
         let place = self.folder.join(user);
-        for part in ["tmp", "new", "cur"] {
+        for part in PARTS {
             private_files::make_folder(&place.join(part))?;
         }
-        Ok(place)
+        let above = self.folder.parent().filter(|above| !above.as_os_str().is_empty());
+        [Some(&*place), Some(&*self.folder), above].into_iter().flatten().try_for_each(sync_folder)
     }
 
     /// Writes a message of several parts under a name. `user` is one of the configuration, never one of a message. Returns false if
-    /// it is there already.
+    /// it is there already. In both cases it outlasts a power cut.
     pub(super) fn deliver(&self, user: &str, name: &str, parts: &[&[u8]]) -> io::Result<bool> {
-        let place = self.make_one(user)?;
-        if is_there(&place, name)? {
-            return Ok(false);
+        let place = self.folder.join(user);
+        if !PARTS.iter().all(|part| place.join(part).is_dir()) {
+            self.make_one(user)?;
         }
-        let (tmp, new) = (place.join("tmp").join(name), place.join("new").join(name));
-        // A leftover of a crash.
-        let _ = fs::remove_file(&tmp);
-        let mut file = private_files::file().write(true).create_new(true).open(&tmp)?;
-        let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
-        let placed = written.and_then(|()| match fs::hard_link(&tmp, &new) {
-            // A file system without links.
-            Err(error) if error.kind() != ErrorKind::AlreadyExists && !new.exists() => fs::rename(&tmp, &new),
-            linked => linked,
-        });
-        let _ = fs::remove_file(&tmp);
-        match placed {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
-            placed => placed?,
-        }
-        File::open(place.join("new"))?.sync_all()?;
-        Ok(true)
+        let is_new = !is_there(&place, name)? && put(&place, name, parts)?;
+        // A message that is there already may have been put there just before a crash.
+        let folders: &[&str] = if is_new { &["new"] } else { &["new", "cur"] };
+        folders.iter().try_for_each(|folder| sync_folder(&place.join(folder)))?;
+        Ok(is_new)
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Puts a message into `new`, synced. Returns false if it is there already.
+fn put(place: &Path, name: &str, parts: &[&[u8]]) -> io::Result<bool> {
+    let (tmp, new) = (place.join("tmp").join(name), place.join("new").join(name));
+    // A leftover of a crash.
+    let _ = fs::remove_file(&tmp);
+    let mut file = private_files::file().write(true).create_new(true).open(&tmp)?;
+    let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| match fs::hard_link(&tmp, &new) {
+        // A file system without links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !new.exists() => fs::rename(&tmp, &new),
+        linked => linked,
+    });
+    let _ = fs::remove_file(&tmp);
+    match placed {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        placed => placed.map(|()| true),
     }
 }
 

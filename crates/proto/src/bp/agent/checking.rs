@@ -236,14 +236,13 @@ impl Agent {
             return;
         }
         let Some(held) = self.holdings.get(&record) else { return };
-        match decode_head(data, &self.startup.stored_policy()) {
-            Ok((mut head, _)) if head.source() == held.head.source() => {
-                if held.own {
-                    head.restore_security(&held.head);
-                }
-                self.check_head(now, number, head);
-            }
-            _ => self.storage_lost(now, record),
+        let stored = decode_head(data, &self.startup.stored_policy()).ok().and_then(|(mut head, _)| {
+            let is_whole = !held.own || head.restore_security(&held.head);
+            (is_whole && head.source() == held.head.source()).then_some(head)
+        });
+        match stored {
+            Some(head) => self.check_head(now, number, head),
+            None => self.storage_lost(now, record),
         }
     }
 

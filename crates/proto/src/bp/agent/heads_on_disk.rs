@@ -39,7 +39,7 @@ impl AnyHead {
             match block.block_type {
                 // The record of a bundle that this node has signed or encrypted has them elsewhere.
                 BlockType::BlockIntegrity => own,
-                // It tells that the payload is encrypted.
+                // This block tells that the payload is encrypted.
                 BlockType::BlockConfidentiality => own || block.has_target(PAYLOAD_BLOCK),
                 other => {
                     let is_short = block.data.len() <= READ_BYTES_MAX;
@@ -58,9 +58,10 @@ impl AnyHead {
         Some(AnyHead::V7(bp::Head { primary, blocks, payload: head.payload }))
     }
 
-    /// Restores the security blocks of a header that was read from the record of a bundle of this node.
-    pub(super) fn restore_security(&mut self, known: &AnyHead) {
-        self.set_security_data(&known.security_data());
+    /// Restores the security blocks of a header that was read from the record of a bundle of this node. Returns false if they are
+    /// not those of that bundle.
+    pub(super) fn restore_security(&mut self, known: &AnyHead) -> bool {
+        self.set_security_data(&known.security_data())
     }
 
     /// Memory beyond 256 bytes that the header will take once it is held, bytes.
@@ -123,8 +124,8 @@ impl HeldBundle {
             // The bundle was cut to a fragment.
             head = head.part(0, self.payload_bytes());
         }
-        if self.own {
-            head.restore_security(&self.head);
+        if self.own && !head.restore_security(&self.head) {
+            return None;
         }
         if let Some(copies) = self.head.copies() {
             head.set_copies(copies);

@@ -240,7 +240,8 @@ impl Agent {
         })
     }
 
-    /// Changes the limits. Bundles that are held already stay, even above a smaller limit.
+    /// Changes the limits. Bundles that are held already stay, even above a smaller limit; with eviction, a new one takes the
+    /// place of as much as it needs itself.
     pub fn set_limits(&mut self, limits: Limits) {
         let bytes = head_bytes_max(&limits);
         self.intake.set_head_bytes_max(bytes);

@@ -211,7 +211,7 @@ impl Agent {
             QuotaOwner::Own => own,
             _ => own.at_most(self.holdings.accounts().own_beyond(limits)),
         };
-        self.excess(more, &claim.payer).fits(received + own)
+        self.excess(more, &claim.payer).at_most(self.evictable.reserved + more).fits(received + own)
             && self.exceeded(self.evictable.reserved + more, claim, true).is_none()
     }
 
@@ -260,11 +260,14 @@ impl Agent {
             self.evict(now, victim);
         }
         let mut excess = self.excess(Usage::default(), &claim.payer);
+        // Bundles held above a smaller limit stay: only as much is evicted as the new one needs.
+        let above = excess - excess.at_most(all);
+        excess = excess - above;
         while !excess.is_zero()
             && let Some(victim) = self.victim(claim, excess)
         {
             self.evict(now, victim);
-            excess = self.excess(Usage::default(), &claim.payer);
+            excess = self.excess(Usage::default(), &claim.payer) - above;
         }
         self.evictable.reserved = before;
         excess.is_zero() && self.exceeded(all, claim, false).is_none()

@@ -231,6 +231,19 @@ fn a_first_key_holds_while_its_node_is_a_neighbour_and_never_for_nodes_of_the_co
 }
 
 #[test]
+fn announcements_in_a_format_without_signatures_do_not_contest_a_node_with_a_key() {
+    let mut bench = Bench::new(Admission::Any);
+    bench.hear(heard("bob", at(1), first(1), 1));
+    for proof in [Proof::Unsigned, Proof::Contested] {
+        let HearingIndication::Heard(mut beacon) = heard("bob", at(2), proof, 2);
+        beacon.announcement.format = Format::Ipnd;
+        assert_eq!(bench.hear(HearingIndication::Heard(beacon)), []);
+    }
+    let bob = bench.engine.neighbour(&node("bob")).expect("it is there");
+    assert_eq!((bob.ways, bob.contested, bench.engine.counters().contested), (1, false, 2));
+}
+
+#[test]
 fn fresh_keys_do_not_keep_out_nodes_with_a_known_key_or_of_the_configuration() {
     let mut bench = Bench::new(Admission::Any);
     bench.hear(heard("plain", at(200), Proof::Unsigned, 1));

@@ -135,6 +135,20 @@ fn nothing_goes_in_vain() {
     assert_eq!(world.agent(MOON).counters().received, 1);
 }
 
+#[test]
+fn a_smaller_limit_makes_an_urgent_bundle_evict_no_more_than_its_own_place() {
+    let mut world = lone(|config| config.evict = EvictionPolicy::LowestPriority);
+    for number in 1..=8 {
+        send(&mut world, number, 2_000, of(Priority::Bulk));
+    }
+    world.change_limits(MOON, |limits| limits.bundles_max = 4);
+    send(&mut world, 9, 2_000, of(Priority::Expedited));
+    assert_eq!((failed(&world), world.agent(MOON).holds().0), (vec![1], 8));
+    // One that can evict nothing is refused.
+    send(&mut world, 10, 2_000, of(Priority::Bulk));
+    assert_eq!((failed(&world), world.agent(MOON).holds().0), (vec![1, 10], 8));
+}
+
 /// A report about an evicted bundle needs space itself: it uses what is left over, and evicts nothing.
 #[test]
 fn an_evicted_bundle_goes_once_and_its_report_evicts_nothing() {

@@ -3,7 +3,7 @@
 
 mod cables;
 
-use super::super::{Agent, Config, Security};
+use super::super::{Agent, Config, Limits, Security};
 pub(super) use super::parts::Payload;
 use super::parts::{Disk, User};
 use crate::bp::{CreationTimestamp, DecodePolicy, Head, decode_head, v6};
@@ -582,6 +582,14 @@ impl World {
 
     pub(super) fn agent(&self, node: usize) -> &Agent {
         &self.nodes[node].agent.as_ref().expect("the node is up").engine
+    }
+
+    /// Changes limits of a node that runs.
+    pub(super) fn change_limits(&mut self, node: usize, change: impl FnOnce(&mut Limits)) {
+        let agent = &mut self.nodes[node].agent.as_mut().expect("the node is up").engine;
+        let mut limits = agent.config.limits.clone();
+        change(&mut limits);
+        agent.set_limits(limits);
     }
 
     /// Number of records on the disk of a node.
