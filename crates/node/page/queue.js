@@ -27,6 +27,8 @@ const STATES = {
   in_custody: ["⚑", "in custody"],
   arriving: ["▼", "arriving"],
   storing: ["▼", "being stored"],
+  checking: ["▼", "being verified"],
+  without_key: ["⚿", "waits for a key"],
   in_parts: ["▤", "waits for fragments"],
   nobody_registered: ["✉", "no application"],
   not_taken: ["✉", "not accepted yet"],

@@ -502,6 +502,8 @@ pub enum State {
     Storing,
     /// Its signature is being verified.
     Checking,
+    /// Accepted, but the keys in force neither decrypt nor verify it; waiting for its key.
+    WithoutKey,
     /// No route to the destination.
     NoRoute,
     /// Encrypted, and every suitable link is amateur radio.

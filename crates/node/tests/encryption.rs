@@ -5,7 +5,8 @@ mod common;
 use bytes::Bytes;
 use common::{App, Place, start};
 use longwire_node::config::security::new_key;
-use longwire_node::message::{MessageOptions, Reply};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::view::{Filter, State};
 use longwire_node::{Config, Node};
 use std::path::Path;
 
@@ -210,7 +211,17 @@ fn a_restart_without_the_key_keeps_the_bundle_until_the_key_is_back() {
     App::new(&bob).wait_status(|status| status["counters"]["decrypted"] == 1);
     bob.stop();
     let bob = start(common::in_folder(&place.0, "bob", &format!("{listen}{REQUIRE}")));
-    App::new(&bob).wait_status(|status| status["counters"]["checks_postponed"] == 1);
+    let mut waiting = App::new(&bob);
+    waiting.wait_status(|status| status["counters"]["checks_postponed"] == 1);
+    waiting.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+    let why = waiting.wait(|said| match said.head {
+        Reply::Bundles { page } => Some((page.bundles[0].state, page.bundles[0].why.clone())),
+        _ => None,
+    });
+    let words =
+        "accepted with earlier keys; waits for its key, because no key is known that decrypts the bundle";
+    assert_eq!(why, (State::WithoutKey, words.to_owned()));
+    drop(waiting);
     bob.stop();
     let bob = start(common::in_folder(&place.0, "bob", &format!("{listen}{secret}{REQUIRE}")));
     let mut to = App::new(&bob);

@@ -5,6 +5,7 @@ mod common;
 use common::volatile::VolatileStore;
 use common::{App, DEADLINE, config, payload, reserved, start, wait_acknowledged};
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::view::{Filter, State};
 use longwire_node::{Config, Node, NodeSetup};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -422,6 +423,31 @@ fn what_one_application_has_not_taken_is_told_to_the_next() {
         two.ask(Request::Unregister { endpoint: "3".into() });
         two.wait(|said| matches!(said.head, Reply::Done).then_some(()));
     }
+}
+
+/// A link whose first attempt has neither succeeded nor failed: the peer accepts the connection and says nothing.
+#[test]
+fn a_bundle_for_a_peer_that_is_being_called_waits_for_its_link() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = silent.local_addr().expect("it has one");
+    let alice = start(config(&format!(
+        "node = 'dtn://alice/'\nstorage.kind = 'memory'\ntcpcl.version-timeout = '1 h'\ntcpcl.contact-timeout = '1 h'\n\
+         [[link]]\nname = 'bob'\naddress = '{address}'\npeer = 'dtn://bob/'"
+    )));
+    let mut here = App::new(&alice);
+    let why = |here: &mut App, to: &str| {
+        let send = here.send(to, &payload(10, 1), MessageOptions::default());
+        here.wait_accepted(send);
+        let filter = Filter { destination: Some(to.to_owned()), ..Filter::default() };
+        here.ask(Request::Bundles { limit: 1, after: None, filter });
+        here.wait(|said| match said.head {
+            Reply::Bundles { page } => Some((page.bundles[0].state, page.bundles[0].why.clone())),
+            _ => None,
+        })
+    };
+    let words = "link `bob` to dtn://bob/ is being established".to_owned();
+    assert_eq!(why(&mut here, "dtn://bob/x"), (State::LinksDown, words));
+    assert_eq!(why(&mut here, "dtn://mars/x").0, State::NoRoute);
 }
 
 #[test]

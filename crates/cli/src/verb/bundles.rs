@@ -34,6 +34,8 @@ pub(crate) struct Bundles {
 const STATES: flag::ExplainedWords<State> = &[
     ("arriving", State::Arriving, "Being received"),
     ("storing", State::Storing, "Being written to the store"),
+    ("checking", State::Checking, "Being verified"),
+    ("without-key", State::WithoutKey, "Accepted with earlier keys; waiting for a key that fits"),
     ("no-route", State::NoRoute, "No route to the destination"),
     ("encrypted", State::Encrypted, "Encrypted, and every usable link is amateur radio"),
     ("links-down", State::LinksDown, "Every usable link is down"),

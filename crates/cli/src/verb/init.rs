@@ -2,6 +2,7 @@
 
 mod discovery;
 mod file;
+mod network;
 
 use crate::failure::{CommandFailure, CommandResult};
 use crate::node_connection::print;
@@ -9,22 +10,30 @@ use crate::output::talk;
 use clap::Args;
 use file::{Peer, Plan, Reach, Tnc};
 use longwire_node::Config;
+use longwire_node::tnc::{TransmissionReport, identify};
 use longwire_proto::ax25::Callsign;
+use longwire_proto::controller::ChannelParameters;
 use longwire_settings::error::Error;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Rate of a channel if nothing else is said, bit/s.
 const RATE_BPS: u32 = 1200;
 /// Peers that are asked for at most.
 const PEERS_MAX: usize = 100;
+/// Text of the identification that tests a transmitter.
+const TEST_TEXT: &str = "Longwire test";
+/// Time for the test of a transmitter: a channel may be busy for long.
+const TEST_MAX: Duration = Duration::from_secs(30);
 
 /// Write the configuration of a node: asks for what it needs, and finds TNCs
 ///
-/// Asks for the name of the node, looks for TNCs (serial ports, KISS and AGWPE over TCP on this machine), asks for callsigns and
-/// neighbours, and writes a commented configuration, which it checks as a node does. Options answer questions in advance; without a
-/// terminal, nothing is asked.
+/// Asks for the name of the node, looks for TNCs (serial ports, KISS and AGWPE over TCP on this machine, and KISS over TCP announced on
+/// the local network), asks for callsigns, neighbours and users of mail, and writes a commented configuration, which it checks as a node
+/// does. It transmits only if it is told to. Options answer questions in advance; without a terminal, nothing is asked, and TNCs are
+/// looked for on this machine only.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// Configuration file to write
@@ -51,6 +60,12 @@ pub(crate) struct Init {
     /// Address of the web page, or `none`; an address beyond this machine needs a token (docs/page.md)
     #[arg(long, value_name = "ADDRESS", default_value = file::PAGE)]
     page: String,
+    /// Users who get mail at this node, with commas between them, or `none` (docs/mail.md)
+    #[arg(long, value_name = "USERS")]
+    mail: Option<String>,
+    /// Transmit a short identification with this callsign over the TNC, and say what the TNC reports
+    #[arg(long)]
+    test_ptt: bool,
     /// Replace an existing file
     #[arg(long)]
     force: bool,
@@ -72,7 +87,11 @@ impl Init {
         let folder = self.config.parent().filter(|folder| !folder.as_os_str().is_empty());
         Config::parse(&text, &self.config.display().to_string(), folder.unwrap_or(Path::new(".")))?;
         write(&self.config, &text, self.force)?;
-        print(&self.next_steps(&plan))
+        print(&self.next_steps(&plan))?;
+        match &plan.tnc {
+            Some(tnc) if self.test_ptt || asks && agrees(tnc)? => test_transmitter(tnc),
+            _ => Ok(()),
+        }
     }
 
     fn plan(&self, asks: bool) -> CommandResult<Plan> {
@@ -103,8 +122,22 @@ impl Init {
                 }
             }
         }
+        if self.test_ptt && tnc.is_none() {
+            return Err(CommandFailure::usage("there is no TNC to test", "give one with --tnc"));
+        }
         let page = (self.page != "none").then(|| self.page.clone());
-        Ok(Plan { node, tnc, listen, page, peers })
+        let mail = self.mail(asks)?;
+        Ok(Plan { node, tnc, listen, page, peers, mail })
+    }
+
+    /// Users of mail, of whom there are none if nobody is asked.
+    fn mail(&self, asks: bool) -> CommandResult<Vec<String>> {
+        if self.mail.is_none() && !asks {
+            return Ok(Vec::new());
+        }
+        let question =
+            "Users who get mail at this node, with commas between them (such as ann,tom); empty for none";
+        answer(asks, &self.mail, question, None, users)
     }
 
     /// Finds the TNC, and asks for the callsign.
@@ -114,7 +147,7 @@ impl Init {
             Some(place) => place.clone(),
             // Without a terminal, what is found is used only with a callsign for it.
             None if !asks && self.callsign.is_none() => return Ok(None),
-            None => match choose(asks, &discovery::tncs())? {
+            None => match choose(asks, &discovery::tncs(asks))? {
                 Some(place) => place,
                 None => return Ok(None),
             },
@@ -236,7 +269,8 @@ fn choose(asks: bool, found: &[discovery::Found]) -> CommandResult<Option<String
         (_, true) => {
             match found {
                 [] => talk(format_args!(
-                    "No TNC found: no serial port, and nothing listens on ports 8000 to 8002."
+                    "No TNC found: no serial port, nothing listens on ports 8000 to 8002, and none is announced on the \
+                     local network."
                 )),
                 _ => talk(format_args!("Found:")),
             }
@@ -293,6 +327,67 @@ fn callsign(text: &str) -> Result<String, Error> {
     match callsign.is_placeholder() {
         true => Err(wrong("it is an example; every transmission must identify its operator".to_owned())),
         false => Ok(callsign.to_string()),
+    }
+}
+
+/// Reads the names of users; the configuration as a whole is checked later.
+fn users(text: &str) -> Result<Vec<String>, Error> {
+    if text.is_empty() || text == "none" {
+        return Ok(Vec::new());
+    }
+    let users: Vec<String> = text.split(',').map(|user| user.trim().to_owned()).collect();
+    let is_plain = |user: &String| {
+        !user.is_empty() && user.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    match users.iter().all(is_plain) {
+        true => Ok(users),
+        false => Err(Error::new(format!("`{text}` are not names of users"))
+            .hint("letters, digits, hyphens, underscores and dots, with commas between the names: ann,tom")),
+    }
+}
+
+/// Asks whether the transmitter may be keyed; anything but a yes is a no.
+fn agrees(tnc: &Tnc) -> CommandResult<bool> {
+    let question = format!(
+        "Transmit a short identification of {} over {} now, to test the radio? yes or no (empty for no)",
+        tnc.callsign, tnc.place
+    );
+    Ok(matches!(ask(&question)?.to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Transmits an identification, and says what the TNC reports.
+fn test_transmitter(tnc: &Tnc) -> CommandResult {
+    let place =
+        tnc.place.parse().map_err(|hint| usage(Error::new("the TNC has no valid place").hint(hint)))?;
+    let own = Callsign::from_str(&tnc.callsign).map_err(|error| usage(Error::new(error.to_string())))?;
+    // The channel of the configuration that was written.
+    let channel = ChannelParameters {
+        rate_bps: tnc.rate_bps,
+        tx_delay: file::TX_DELAY,
+        ..longwire_node::config::TncSettings::default().channel
+    };
+    talk(format_args!("Transmitting an identification of {} over {} ..", tnc.callsign, tnc.place));
+    match identify(own, TEST_TEXT, &place, channel, TEST_MAX) {
+        Ok(TransmissionReport::Transmitted) => {
+            talk(format_args!(
+                "The TNC reports that the frame has left. The transmitter must have been keyed."
+            ));
+            Ok(())
+        }
+        Ok(TransmissionReport::Waits) => Err(CommandFailure::failed(
+            "the frame still waits in the TNC for a clear channel; the configuration was written",
+            "check the squelch or the carrier detection of the TNC; the frame may leave later",
+        )),
+        Ok(TransmissionReport::Nothing) => {
+            talk(format_args!(
+                "The TNC has taken the frame and reports nothing. If the transmitter was not keyed, check the PTT of the TNC."
+            ));
+            Ok(())
+        }
+        Err(error) => Err(CommandFailure::failed(
+            format!("nothing was transmitted over {}: {error}; the configuration was written", tnc.place),
+            "check that the TNC is on and its program runs, then repeat with --test-ptt --force",
+        )),
     }
 }
 

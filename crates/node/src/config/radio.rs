@@ -3,7 +3,7 @@
 use super::tnc_address::{LineAddress, TncAddress};
 use super::{Config, LinkSettings};
 use longwire_proto::ax25::{
-    self, Announcement, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
+    self, ADDRESS_BYTES, Announcement, Callsign, DIGIPEATERS_MAX, LinkConfig, RadioParameters, Version,
 };
 use longwire_proto::bp::Eid;
 use longwire_proto::controller::{self, ChannelParameters};
@@ -15,6 +15,7 @@ use longwire_settings::error::{Error, did_you_mean};
 use longwire_settings::toml_text;
 use longwire_towers::Medium;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// Maximum length of a node ID in the convergence layer over AX.25, bytes.
@@ -213,11 +214,25 @@ impl TncSettings {
             return wrong("`serial-rate-bps` is 0", "9600 is usual");
         }
         self.check_announcements()?;
-        let identification = self.identification.as_ref().map_or(Duration::ZERO, |text| {
-            let radio = self.radio();
-            radio.tx_delay + radio.tx_tail + radio.air_time(1, 16 + text.len() as u64)
-        });
-        let longest = radio_longest(&self.radio(), &self.ax25) + identification;
+        if self.transmission_max.is_zero() {
+            return wrong("`transmission-max` is zero", "60 s is usual");
+        }
+        Ok(())
+    }
+}
+
+impl TncSettings {
+    /// Checks that the limits allow the longest of these frames, with an identification before it.
+    fn check_air_time(&self, frames: impl Iterator<Item = LongestFrame>) -> Result<(), Error> {
+        let place = format!("TNC `{}`", self.name);
+        let wrong = |what: &str, hint: &str| Err(Error::new(format!("{place}: {what}")).hint(hint));
+        let radio = self.radio();
+        let with_key_up = |bytes: u64| radio.tx_delay + radio.tx_tail + radio.air_time(1, bytes);
+        let identification =
+            self.identification.as_ref().map_or(Duration::ZERO, |text| with_key_up(16 + text.len() as u64));
+        let own = LongestFrame { information_bytes: self.ax25.information_bytes_max, digipeaters: 0 };
+        let frame = frames.fold(own, |one, other| if other.bytes() > one.bytes() { other } else { one });
+        let longest = with_key_up(frame.bytes()) + identification;
         let share = self.duty_cycle_max;
         if share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
             return wrong("`duty-cycle-max` must be greater than 0 and at most 1", "0.5 is half of the time");
@@ -226,8 +241,7 @@ impl TncSettings {
             return wrong(
                 "`duty-cycle-max` of `duty-cycle-window` is shorter than the longest frame",
                 &format!(
-                    "a frame of {} bytes takes {} with key-up{}; lengthen `duty-cycle-window`",
-                    self.ax25.information_bytes_max,
+                    "{frame} takes {} with key-up{}; lengthen `duty-cycle-window`",
                     short(longest),
                     if identification.is_zero() { "" } else { " and an identification" },
                 ),
@@ -237,18 +251,42 @@ impl TncSettings {
             return wrong(
                 "`air-time-max` must be long enough for the longest frame and not longer than `air-time-window`",
                 &format!(
-                    "a frame of {} bytes takes {} with key-up; the window is {}; remove `air-time-max` for no \
-                     limit",
-                    self.ax25.information_bytes_max,
+                    "{frame} takes {} with key-up; the window is {}; remove `air-time-max` for no limit",
                     short(longest),
                     short(self.air_time_window)
                 ),
             );
         }
-        if self.transmission_max.is_zero() {
-            return wrong("`transmission-max` is zero", "60 s is usual");
-        }
         Ok(())
+    }
+}
+
+/// Longest frame of a link.
+#[derive(Clone, Copy, Debug)]
+struct LongestFrame {
+    information_bytes: u32,
+    /// Digipeaters that the frame names.
+    digipeaters: usize,
+}
+
+impl LongestFrame {
+    /// Length with the header, bytes: two addresses and one for each digipeater, a control field for modulo 128, and the protocol
+    /// identifier (AX.25 3.12, 4.2.1).
+    fn bytes(self) -> u64 {
+        const CONTROL_BYTES: u64 = 3;
+        let addresses_bytes = (2 + self.digipeaters as u64) * ADDRESS_BYTES as u64;
+        u64::from(self.information_bytes) + addresses_bytes + CONTROL_BYTES
+    }
+}
+
+impl fmt::Display for LongestFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a frame of {} bytes", self.information_bytes)?;
+        match self.digipeaters {
+            0 => Ok(()),
+            1 => f.write_str(" through a digipeater"),
+            more => write!(f, " through {more} digipeaters"),
+        }
     }
 }
 
@@ -513,12 +551,24 @@ impl Config {
                 return Err(Error::new(format!("duplicate TNC name `{}`", tnc.name)).hint("rename one"));
             }
             tnc.check()?;
+            tnc.check_air_time(self.longest_frames(tnc))?;
             self.check_frames(tnc)?;
             for other in &self.tnc[..at] {
                 other.check_beside(tnc)?;
             }
         }
         Ok(())
+    }
+
+    /// Longest frames of the links over a TNC. Links that are not valid are refused with a reason of their own; the paths of
+    /// stations that call are not known.
+    fn longest_frames(&self, tnc: &TncSettings) -> impl Iterator<Item = LongestFrame> {
+        let neighbours = self.link.iter().filter(|link| link.tnc == tnc.name);
+        let neighbours = neighbours.filter_map(|link| self.neighbour(link).ok().flatten());
+        neighbours.map(|RadioNeighbour { peer, .. }| LongestFrame {
+            information_bytes: peer.link.information_bytes_max,
+            digipeaters: peer.path.len(),
+        })
     }
 
     /// Checks that the node ID fits in a frame.
@@ -537,13 +587,6 @@ impl Config {
         ))
         .hint("256 is usual"))
     }
-}
-
-/// Returns the air time of the longest frame, with its key-up.
-fn radio_longest(radio: &RadioParameters, link: &LinkConfig) -> Duration {
-    const HEADER_BYTES: u64 = 17;
-    let frame = radio.air_time(1, u64::from(link.information_bytes_max) + HEADER_BYTES);
-    radio.tx_delay + radio.tx_tail + frame
 }
 
 /// Reads the callsign of another station, which must not be a placeholder: it goes on the air.

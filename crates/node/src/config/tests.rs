@@ -474,6 +474,23 @@ fn a_limit_of_air_time_is_explained() {
     assert!(explained(TNC).contains("set `air-time-max` to limit it"));
 }
 
+/// The longest frame names the digipeaters of its path.
+#[test]
+fn a_limit_of_air_time_has_room_for_a_frame_through_digipeaters() {
+    let with = |limit: &str, path: &str| parse(&format!("{TNC}{limit}{LINK}path = [{path}]"));
+    let air_time = |ms: u64| format!("air-time-max = '{ms} ms'\n");
+    let duty_cycle = |ms: u64| format!("duty-cycle-max = 0.5\nduty-cycle-window = '{} ms'\n", 2 * ms);
+    for limit in [&air_time as &dyn Fn(u64) -> String, &duty_cycle] {
+        let all: Vec<u64> = (1..5000).collect();
+        let smallest = all[all.partition_point(|ms| with(&limit(*ms), "").is_err())];
+        let error = with(&limit(smallest), "'OE1XXR-1', 'OE1XXR-2'").expect_err("two addresses more");
+        let hint = error.hint.expect("there is one");
+        assert!(hint.contains("a frame of 256 bytes through 2 digipeaters takes"), "{hint}");
+        // Two addresses of seven bytes at 1200 bit/s, with stuffed bits.
+        with(&limit(smallest + 120), "'OE1XXR-1', 'OE1XXR-2'").expect("it is long enough");
+    }
+}
+
 #[test]
 fn a_tnc_and_links_over_it_are_explained() {
     let text = format!(

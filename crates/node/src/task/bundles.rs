@@ -111,6 +111,10 @@ impl Task {
             }
             RetentionReason::Storing => (State::Storing, "being written to the store".into()),
             RetentionReason::Checking => (State::Checking, "its signature is being verified".into()),
+            RetentionReason::WithoutKey(failure) => (
+                State::WithoutKey,
+                format!("accepted with earlier keys; waits for its key, because {failure}"),
+            ),
             RetentionReason::NoRoute => match self.neighbour_that_is_down(&bundle.destination) {
                 Some(words) => (State::LinksDown, words),
                 None => {
@@ -181,8 +185,8 @@ impl Task {
         }
     }
 
-    /// Message that the link to the node of this destination is down, with the reason. It is the link over which that neighbour
-    /// was last connected, or the one that is configured for it.
+    /// Message that the link to the node of this destination is down, with the reason, or is not up yet. It is the link over which
+    /// that neighbour was last connected, or the one that is configured for it.
     fn neighbour_that_is_down(&self, destination: &Eid) -> Option<String> {
         let node = destination.node_id().to_string();
         let links = &self.engines.neighbours().links;
@@ -197,6 +201,13 @@ impl Task {
         let mut found = links.iter().filter(|(id, known)| known.link.found && configured(*id));
         if let Some((id, _)) = found.find(|(id, _)| is_opening(*id)) {
             return Some(format!("link `{}` to {node} is opening", links.name(id)));
+        }
+        // The first attempt of a link has neither succeeded nor failed yet.
+        let is_first = |id: LinkId| !self.link_states.seen.contains_key(&id);
+        if let Some((id, _)) = links.iter().find(|(id, _)| configured(*id) && is_first(*id)) {
+            let radio = self.engines.neighbours().radios.link_view(id, &self.configuration.config.tnc);
+            let state = radio.map(|radio| format!(": {}", radio.state)).unwrap_or_default();
+            return Some(format!("link `{}` to {node} is being established{state}", links.name(id)));
         }
         let led_there =
             |id: &LinkId, seen: &LinkObservation| seen.led_to.as_ref() == Some(&node) || configured(*id);

@@ -12,11 +12,10 @@ use crate::view::{self, Event};
 use longwire_proto::bp::Eid;
 use longwire_proto::bp::agent::{Security, parse_node};
 use longwire_proto::bp::bpsec::{Fingerprint, Key, PINS_MAX};
-use longwire_proto::service::{BundleName, DecryptionFailure, Signature, SignatureFailure};
+use longwire_proto::service::{BundleName, DecryptionFailure, SecurityFailure, Signature, SignatureFailure};
 use longwire_proto::time::{Duration, Instant};
 use longwire_settings::error::Error;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -31,31 +30,6 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(1);
 const CONTESTED_SHOWN_MAX: usize = 64;
 /// Maximum number of keys in one answer.
 const KEYS_SHOWN_MAX: usize = PINS_MAX;
-
-/// Reason why bundle security fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SecurityFailure {
-    Signature(SignatureFailure),
-    Decryption(DecryptionFailure),
-}
-
-impl SecurityFailure {
-    fn name(self) -> &'static str {
-        match self {
-            SecurityFailure::Signature(failure) => failure.name(),
-            SecurityFailure::Decryption(failure) => failure.name(),
-        }
-    }
-}
-
-impl fmt::Display for SecurityFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SecurityFailure::Signature(failure) => failure.fmt(f),
-            SecurityFailure::Decryption(failure) => failure.fmt(f),
-        }
-    }
-}
 
 const CHANGED_KEY: SecurityFailure = SecurityFailure::Signature(SignatureFailure::ChangedKey);
 

@@ -16,6 +16,8 @@ mod table;
 mod transfers;
 
 use direwolf::{Air, Rig, THEIRS, is_installed};
+use longwire_node::tnc::{TransmissionReport, identify};
+use longwire_proto::controller::ChannelParameters;
 use longwire_proto::kiss::Acknowledgement;
 use longwire_proto::rng::Rng;
 use ours::Ours;
@@ -51,6 +53,28 @@ async fn a_short_transfer_both_ways() {
     tokio::time::timeout(Duration::from_secs(90), story).await.unwrap().unwrap();
     assert_eq!(ours.driver.engine().lower.acknowledges(), Some(false));
     assert!(rig.channel.noted().said.len() > 8, "the channel has heard their frames");
+}
+
+/// Dire Wolf keys its transmitter for an identification. In KISS mode it reports nothing if it has no acknowledgement mode, as 1.6.
+#[test]
+fn an_identification_is_transmitted_and_reported() {
+    if !is_installed() {
+        return;
+    }
+    let air = Air { rate_bps: 9600, window: 4, destroyed_percent: 0, digipeater: false };
+    let rig = Rig::start("identify", air);
+    let own = direwolf::OURS.parse().unwrap();
+    let channel =
+        ChannelParameters { rate_bps: 9600, tx_delay: Duration::from_millis(150), ..Default::default() };
+    for (place, reports) in [
+        (rig.agwpe(0), &[TransmissionReport::Transmitted][..]),
+        (rig.kiss(0), &[TransmissionReport::Nothing, TransmissionReport::Transmitted]),
+    ] {
+        let said = rig.channel.noted().said.len();
+        let report = identify(own, "test", &place.parse().unwrap(), channel.clone(), Duration::from_secs(60));
+        assert!(reports.contains(&report.unwrap()), "{place}");
+        rig.channel.record().wait(|noted| noted.said.len() > said);
+    }
 }
 
 /// The file in each direction, at each rate and window, compared with Dire Wolf to Dire Wolf on the same rig.

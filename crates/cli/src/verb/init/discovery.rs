@@ -1,7 +1,8 @@
-//! TNCs at this machine.
+//! TNCs at this machine, and on the local network.
 
+use super::network::{self, Announced};
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,24 +20,47 @@ pub(super) struct Found {
     /// Place, as `--tnc` has it.
     pub(super) place: String,
     /// Description for the user.
-    pub(super) what: &'static str,
+    pub(super) what: String,
 }
 
-/// Returns all that are found: programs that listen, and serial ports.
-pub(super) fn tncs() -> Vec<Found> {
+/// Returns all that are found: programs that listen, TNCs that announce themselves on the local network, and serial ports. The network is
+/// asked only for a user who chooses: anybody on it can announce a TNC.
+pub(super) fn tncs(asks_network: bool) -> Vec<Found> {
     let listens = |port: &u16| {
         let address = SocketAddr::from(([127, 0, 0, 1], *port));
         TcpStream::connect_timeout(&address, CONNECTS).is_ok()
     };
     let kiss = KISS_PORTS.iter().filter(|port| listens(port));
     let mut found: Vec<Found> = kiss
-        .map(|port| Found { place: format!("127.0.0.1:{port}"), what: "KISS over TCP, such as Dire Wolf" })
+        .map(|port| Found {
+            place: format!("127.0.0.1:{port}"),
+            what: "KISS over TCP, such as Dire Wolf".to_owned(),
+        })
         .collect();
     if found.is_empty() && listens(&AGWPE_PORT) {
-        found.push(Found { place: format!("agwpe:127.0.0.1:{AGWPE_PORT}"), what: "AGWPE server" });
+        let what = "AGWPE server".to_owned();
+        found.push(Found { place: format!("agwpe:127.0.0.1:{AGWPE_PORT}"), what });
+    }
+    if asks_network {
+        let is_own = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+        add_announced(&mut found, network::announced(), is_own);
     }
     found.extend(serial_ports(Path::new("/dev")));
     found
+}
+
+/// Adds the TNCs that were announced and are not in the list yet.
+fn add_announced(found: &mut Vec<Found>, announced: Vec<Announced>, is_own: impl Fn(IpAddr) -> bool) {
+    for Announced { name, address } in announced {
+        // A program on this machine announces itself with an address that may change.
+        let place = match is_own(address.ip()) {
+            true => format!("127.0.0.1:{}", address.port()),
+            false => address.to_string(),
+        };
+        if found.iter().all(|found| found.place != place) {
+            found.push(Found { place, what: format!("KISS over TCP, announced as \"{name}\"") });
+        }
+    }
 }
 
 /// Serial ports below this folder: by their names that stay, or else by the others.
@@ -46,7 +70,7 @@ fn serial_ports(dev: &Path) -> Vec<Found> {
         || entries(dev, |name| ["ttyUSB", "ttyACM", "ttyAMA"].iter().any(|start| name.starts_with(start)));
     let ports = if named.is_empty() { plain() } else { named };
     let found = ports.into_iter().take(SERIAL_MAX);
-    found.map(|port| Found { place: port.display().to_string(), what: "serial port" }).collect()
+    found.map(|port| Found { place: port.display().to_string(), what: "serial port".to_owned() }).collect()
 }
 
 fn entries(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
@@ -60,6 +84,20 @@ fn entries(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tnc_that_was_announced_is_in_the_list_once() {
+        let here = Found { place: "127.0.0.1:8001".into(), what: "KISS".into() };
+        let mut found = vec![here.clone()];
+        let announced =
+            ["192.0.2.7:8001", "192.0.2.8:8001", "192.0.2.7:8003", "[2001:db8::7]:8001"].map(|address| {
+                Announced { name: "Dire Wolf".into(), address: address.parse().expect("an address") }
+            });
+        add_announced(&mut found, announced.into(), |address| address.to_string() == "192.0.2.7");
+        let places: Vec<&str> = found.iter().map(|found| found.place.as_str()).collect();
+        assert_eq!(places, ["127.0.0.1:8001", "192.0.2.8:8001", "127.0.0.1:8003", "[2001:db8::7]:8001"]);
+        assert_eq!(found[0], here);
+    }
 
     #[test]
     fn serial_ports_have_the_names_that_stay() {

@@ -1,9 +1,15 @@
 //! The configuration that is written.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Default address of the page of a node.
 pub(super) const PAGE: &str = "127.0.0.1:4580";
+
+/// Time from key-up to the first frame.
+pub(super) const TX_DELAY: Duration = Duration::from_millis(300);
+/// User in the lines about mail that are commented out.
+const EXAMPLE_USER: &str = "ann";
 
 /// Answers from which a configuration follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +22,8 @@ pub(super) struct Plan {
     /// Address of the web page.
     pub(super) page: Option<String>,
     pub(super) peers: Vec<Peer>,
+    /// Users of mail; none if mail is off.
+    pub(super) mail: Vec<String>,
 }
 
 /// TNC of this station.
@@ -68,6 +76,7 @@ impl Plan {
             );
         }
         text += "\n[agent.reports]\n# Senders that ask for it are told when a bundle has been delivered.\ndelivery = true\n";
+        text += &self.mail_text();
         if let Some(tnc) = &self.tnc {
             text += &tnc.text();
             let welcome =
@@ -83,6 +92,26 @@ impl Plan {
         }
         text
     }
+
+    /// Mail for the users; without any, lines that are commented out.
+    fn mail_text(&self) -> String {
+        let settings = |users: &[String]| {
+            let users: Vec<String> = users.iter().map(|user| quoted(user)).collect();
+            format!(
+                "[mail]\nfolder = \"mail\"\nusers = [{}]\nlisten = \"127.0.0.1:2525\"\n",
+                users.join(", ")
+            )
+        };
+        let about = "# Mail: a Maildir for each user, and a port for mail programs of this machine. See docs/mail.md.";
+        match &self.mail[..] {
+            [] => {
+                let lines = settings(&[EXAMPLE_USER.to_owned()]);
+                let lines = lines.lines().map(|line| format!("# {line}\n")).collect::<String>();
+                format!("\n{about}\n# Remove the \"# \" of these lines to turn it on.\n{lines}")
+            }
+            users => format!("\n{about}\n{}", settings(users)),
+        }
+    }
 }
 
 impl Tnc {
@@ -93,10 +122,11 @@ impl Tnc {
         };
         format!(
             "\n[[tnc]]\nname = \"radio\"\n{key} = {}\ncallsign = {}\n\n[tnc.channel]\n# Rate on the air, bit/s; TXDELAY, the time from \
-             key-up to the first frame.\nrate-bps = {}\ntx-delay = \"300 ms\"\n",
+             key-up to the first frame.\nrate-bps = {}\ntx-delay = \"{} ms\"\n",
             quoted(value),
             quoted(&self.callsign),
-            self.rate_bps
+            self.rate_bps,
+            TX_DELAY.as_millis()
         )
     }
 }
@@ -153,12 +183,36 @@ mod tests {
                     peers.push(peer("dtn://carol/", Reach::Radio("DL2ABC-1".into())));
                 }
                 let (listen, page) = (Some("[::]:4556".into()), Some(PAGE.into()));
-                let plan = Plan { node: node.to_owned(), tnc, listen, page, peers };
+                let plan = Plan { node: node.to_owned(), tnc, listen, page, peers, mail: Vec::new() };
                 let config = Config::parse(&plan.text(), "test", Path::new("/nowhere"));
                 let config = config.unwrap_or_else(|error| panic!("{error}\n{}", plan.text()));
                 assert_eq!(config.link.len(), plan.peers.len());
                 assert_eq!(config.tnc.len(), usize::from(plan.tnc.is_some()));
+                assert!(config.mail.users.is_empty());
+                with_mail(&plan);
             }
         }
+    }
+
+    /// Mail is on with users, or when the lines about it are no longer commented out, and the same either way.
+    fn with_mail(plan: &Plan) {
+        let parse = |text: &str| {
+            let config = Config::parse(text, "test", Path::new("/nowhere"));
+            config.unwrap_or_else(|error| panic!("{error}\n{text}"))
+        };
+        let text = plan.text();
+        let (before, lines) = text.split_once("to turn it on.\n").expect("mail is commented out");
+        let is_comment = |line: &&str| line.starts_with("# ");
+        let (on, after): (Vec<&str>, Vec<&str>) = {
+            let on: Vec<&str> = lines.lines().take_while(is_comment).collect();
+            let after = lines.lines().skip(on.len()).collect();
+            (on, after)
+        };
+        let on: Vec<&str> = on.iter().map(|line| &line[2..]).collect();
+        let uncommented = parse(&format!("{before}\n{}\n{}\n", on.join("\n"), after.join("\n")));
+        let accepted = parse(&Plan { mail: vec![EXAMPLE_USER.to_owned()], ..plan.clone() }.text());
+        assert_eq!(uncommented.mail, accepted.mail);
+        assert_eq!(accepted.mail.users, [EXAMPLE_USER]);
+        assert_eq!(accepted.mail.folder.as_deref(), Some(Path::new("/nowhere/mail")));
     }
 }

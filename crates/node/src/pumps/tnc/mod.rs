@@ -19,10 +19,12 @@ mod listen;
 mod room;
 #[cfg(test)]
 mod tests;
+mod transmit;
 
 pub use call::{Call, CallEnd, CallEvent, Sender, TEXTS_MAX, Texts, texts};
 pub use listen::{ListenEvent, listen};
 pub use room::{CreditedService, RequestRefused};
+pub use transmit::{TransmissionReport, identify};
 
 use super::table::{PumpReport, Pumps};
 pub use crate::config::tnc_address::{LineAddress, TncAddress};

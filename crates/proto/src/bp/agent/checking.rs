@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Nothing of a verification is stored: after a restart it is made again, with the keys that were valid when the bundle arrived.
-//! A bundle found at a start for which there is no such key waits for one. [`RUNNING_MAX`] payloads are read at a time.
+//! A bundle from before the start, or from before the keys in force, for which no key fits waits for one. [`RUNNING_MAX`] payloads
+//! are read at a time.
 
 use crate::bp::bpsec::{
     self, Decryptor, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service, Verdict, Verification,
@@ -16,7 +17,8 @@ use crate::bp::bpsec::{
 use crate::bp::v6::CustodyReason;
 use crate::bp::{self, BlockType, DtnTime, Eid, ReasonCode};
 use crate::service::{
-    DecryptionFailure, ManagementIndication, RecordId, Signature, SignatureFailure, StorageFailure,
+    DecryptionFailure, ManagementIndication, RecordId, SecurityFailure, Signature, SignatureFailure,
+    StorageFailure,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -26,13 +28,13 @@ use std::sync::Arc;
 use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::DeadlineKind;
-use super::decrypting::{self, Decrypting, open_signatures};
+use super::decrypting::{Decrypting, open_signatures};
 use super::delivery::{AduKey, LocalKey, PayloadProperties};
 use super::head::{AnyHead, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::Extent;
 use super::record::HEADER_BYTES;
-use super::security::{NOT_PERMITTED, SignatureCheck, failure_of, may_pass_later};
+use super::security::{NOT_PERMITTED, SignatureCheck, failure_of};
 use super::store::ReadPurpose;
 
 /// Maximum number of payloads that are read at a time.
@@ -74,8 +76,6 @@ struct Running {
     must_be_encrypted: bool,
     /// Time by which keys are judged.
     key_time: DtnTime,
-    /// A part was found at the start of this node: it may have passed before.
-    was_found: bool,
     /// Decryption, until all of the payload has been read.
     decrypting: Option<Decrypting>,
     /// Means to decrypt the payload, after that.
@@ -96,8 +96,6 @@ pub(super) struct Checks {
     next: u64,
     /// Targets of which a read failed for the moment.
     failed_reads: Vec<CheckTarget>,
-    /// Targets found at the start that wait for a key or for the clock.
-    without_key: BTreeSet<CheckTarget>,
     /// Payloads that lost a part during their verification: other parts may make them whole.
     incomplete: Vec<LocalKey>,
     /// Bundles that were verified and are being forwarded.
@@ -116,16 +114,18 @@ impl Checks {
     pub(super) fn forget(&mut self, record: RecordId) {
         self.passed.remove(&record);
         self.repeated.remove(&record);
-        self.stop(&CheckTarget::Passing(record));
     }
 
-    /// Notes that keys or the clock have changed: the next retry includes the targets that wait for that. Returns false if there
-    /// are none.
-    pub(super) fn end_waiting_for_keys(&mut self) -> bool {
-        let targets = core::mem::take(&mut self.without_key);
-        let any = !targets.is_empty();
+    /// Adds targets to the next retry, which they begin anew. Returns false if that has none.
+    pub(super) fn retry(&mut self, targets: impl IntoIterator<Item = CheckTarget>) -> bool {
         self.failed_reads.extend(targets);
-        any
+        !self.failed_reads.is_empty()
+    }
+
+    /// Ends all verifications, which the next retry begins anew.
+    pub(super) fn begin_all_again(&mut self) {
+        let running = core::mem::take(&mut self.running);
+        self.failed_reads.extend(running.into_values().map(|running| running.target));
     }
 
     /// Notes a payload that lost a part during its verification.
@@ -135,7 +135,6 @@ impl Checks {
 
     /// Ends the verification of a target.
     pub(super) fn stop(&mut self, target: &CheckTarget) {
-        self.without_key.remove(target);
         self.running.retain(|_, running| running.target != *target);
     }
 }
@@ -203,7 +202,6 @@ impl Agent {
         }
         let records = self.used_records(&target, &extents);
         let key_time = self.arrival_time(now, &records);
-        let was_found = records.iter().any(|record| self.startup.was_found(*record));
         let number = self.security.checks.next;
         self.security.checks.next += 1;
         let running = Running {
@@ -211,7 +209,6 @@ impl Agent {
             check,
             must_be_encrypted,
             key_time,
-            was_found,
             decrypting: None,
             decryptor: None,
             extents,
@@ -341,18 +338,13 @@ impl Agent {
         encrypted_by: Option<Eid>,
         failure: DecryptionFailure,
     ) {
-        let Running { target, extents, was_found, .. } =
+        let Running { target, extents, .. } =
             self.security.checks.running.remove(&number).expect("it is running");
-        if was_found && decrypting::may_pass_later(failure) {
-            return self.postpone_check(target);
+        let postponed = SecurityFailure::Decryption(failure);
+        if self.may_lack_key(self.used_records(&target, &extents), postponed) {
+            return self.postpone_check(target, postponed);
         }
         self.reject_encrypted(now, &target, &extents, encrypted_by, failure);
-    }
-
-    /// Lets a bundle that was found at the start wait until keys or the clock change, or its lifetime ends.
-    fn postpone_check(&mut self, target: CheckTarget) {
-        self.counters.checks_postponed += 1;
-        self.security.checks.without_key.insert(target);
     }
 
     /// Time at which the last part of a bundle has arrived, by which its keys are judged. Without a clock at that time it is the
@@ -476,7 +468,7 @@ impl Agent {
         number: u64,
         found: Result<(Option<String>, Verdict), SignatureFailure>,
     ) {
-        let Running { target, check, signer, extents, decryptor, was_found, .. } =
+        let Running { target, check, signer, extents, decryptor, .. } =
             self.security.checks.running.remove(&number).expect("it is running");
         let Some(check) = check else { return self.checked(now, target, None, decryptor) };
         let mut signature = Signature { signer: signer.as_ref().map(Eid::to_string), ..Signature::default() };
@@ -495,8 +487,11 @@ impl Agent {
             Err(failure) => signature.failure = Some(failure),
         }
         let judged = check.judge(&signature);
-        if was_found && judged.is_err() && signature.failure.is_some_and(may_pass_later) {
-            return self.postpone_check(target);
+        let postponed = signature.failure.filter(|_| judged.is_err()).map(SecurityFailure::Signature);
+        if let Some(failure) = postponed
+            && self.may_lack_key(self.used_records(&target, &extents), failure)
+        {
+            return self.postpone_check(target, failure);
         }
         // A bundle without a signature is nothing unusual, unless its source has a key or a signature is required. This node
         // itself leaves bundles unsigned by its rules, and version 6 has no signatures.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Ciphertext stays in the store, so that the check is made again after a restart. Keys are judged by the time at which the
-//! bundle has arrived. A bundle that was found at the start waits for its key, until other keys are set or the clock is: it may
-//! have been decrypted before, and nobody else may have it.
+//! bundle has arrived. A bundle from before the start, or from before the keys in force, waits for its key, until other keys are
+//! set or the clock is: it may have been decrypted before, and nobody else may have it.
 
 use crate::bp::bpsec::{
     self, Algorithm, Decryption, Decryptor, Fault, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, Service,
@@ -38,17 +38,6 @@ fn failure_of(fault: Fault) -> DecryptionFailure {
         | Fault::UnknownResult(_) => DecryptionFailure::Unsupported,
         _ => DecryptionFailure::Invalid,
     }
-}
-
-/// True for failures that other keys, or the clock, may end.
-pub(super) fn may_pass_later(failure: DecryptionFailure) -> bool {
-    matches!(
-        failure,
-        DecryptionFailure::NoKey
-            | DecryptionFailure::ExpiredKey
-            | DecryptionFailure::PrematureKey
-            | DecryptionFailure::NoClock
-    )
 }
 
 /// Reason code of the status report (RFC 9172 7.1).

@@ -246,6 +246,11 @@ impl Deliveries {
         self.local.get(key)
     }
 
+    /// Sets the parts of a complete payload that are read.
+    pub(super) fn set_extents(&mut self, key: &LocalKey, extents: Vec<Extent>) {
+        self.local.get_mut(key).expect("a part of it is here").extents = extents;
+    }
+
     /// True if the record is a tombstone.
     pub(super) fn is_tombstone(&self, record: RecordId) -> bool {
         self.tombstone_names.contains_key(&record)
@@ -380,6 +385,7 @@ impl Agent {
         if local.is_checked() {
             // The copy that is being verified may be false, and this one genuine.
             local.assembly.add(record, start, length, at);
+            self.check_copy_beside(&key, Extent { start, end: start + length, record, at });
         } else if local.progress == DeliveryProgress::InParts {
             local.assembly.add(record, start, length, at);
             self.assembled(now, &key);
@@ -768,7 +774,7 @@ impl Agent {
             local.reads.clear();
             local.extents.clear();
             (local.signature, local.decryptor) = (None, None);
-            self.security.checks.stop(&CheckTarget::Local(key.clone()));
+            self.security.stop_check(&CheckTarget::Local(key.clone()));
             self.deliveries.by_id.remove(&delivery);
             remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
             if progress == DeliveryProgress::Told {

@@ -55,7 +55,7 @@
 //! | 5.10, 5.11 deletion | this module |
 //! | RFC 5050 5.10 to 5.12 custody transfer | `custody` |
 //! | RFC 9172: signatures and encryption of bundles made here, verification of others | `security`, `checking` |
-//! | RFC 9172 5.1: decryption of bundles for this node | `decrypting` |
+//! | RFC 9172 5.1: decryption of bundles for this node | `decrypting`, `missing_keys` |
 //!
 //! Not implemented: membership of a group beyond this node (5.3 step 1: a bundle for a group with a registration at this
 //! node is delivered here and not forwarded); returning a bundle to its previous node (5.4.2 allows it, but two such nodes
@@ -88,6 +88,7 @@ mod held;
 mod holdings;
 mod incoming;
 mod links;
+mod missing_keys;
 mod outgoing;
 mod overlap;
 mod quirks;
@@ -133,6 +134,7 @@ use crate::service::{
 };
 use crate::time::{Duration, Instant};
 
+use checking::CheckTarget;
 use clock::{ClockAdjustment, DeadlineKind, Timekeeping};
 use delivery::{Deliveries, DeliveryProgress, LocalKey};
 use held::{BundleState, HeldBundle};
@@ -289,6 +291,7 @@ impl Agent {
         self.sends.forget(record, &held);
         self.startup.stop_verifying(record);
         self.security.checks.forget(record);
+        self.security.stop_check(&CheckTarget::Passing(record));
         self.cancel_transfers(&held.transfers);
         let adu = held.adu();
         if let Some(replication) = held.replication {
@@ -374,8 +377,7 @@ impl Agent {
             self.note_turn(now, jump.map_or(0, |jump| jump.moved_ms));
             self.age_found(now);
             if jump.is_some() || !was_told {
-                self.security.checks.end_waiting_for_keys();
-                self.retry_checks();
+                self.retry_postponed_checks();
             }
             if jump.is_some() || now.saturating_since(self.time.kept_at) >= CLOCK_KEPT_EVERY {
                 self.keep_clock(now);

@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::checking::Checks;
-use super::clock::DeadlineKind;
 use super::head::AnyHead;
+use super::missing_keys::MissingKeys;
 
 /// End of a send whose bundle may not be forwarded or delivered.
 pub(super) const NOT_PERMITTED: SendFailure = SendFailure::Refused(RefuseReason::NotAcceptable);
@@ -172,17 +172,6 @@ pub(super) fn failure_of(fault: Fault) -> SignatureFailure {
     }
 }
 
-/// True for failures that other keys, or the clock, may end.
-pub(super) fn may_pass_later(failure: SignatureFailure) -> bool {
-    matches!(
-        failure,
-        SignatureFailure::NoKey
-            | SignatureFailure::ExpiredKey
-            | SignatureFailure::PrematureKey
-            | SignatureFailure::NoClock
-    )
-}
-
 /// Value of the signature of a bundle that does not pass through the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
@@ -201,6 +190,7 @@ pub enum Proof {
 pub(super) struct BundleSecurity {
     policy: Security,
     pub(super) checks: Checks,
+    pub(super) missing_keys: MissingKeys,
 }
 
 impl BundleSecurity {
@@ -305,12 +295,11 @@ impl BundleSecurity {
 }
 
 impl Agent {
-    /// Sets keys and rules; initially there are none. They are for bundles made and verified from now on.
+    /// Sets keys and rules; initially there are none. They are for bundles made and verified from now on; a bundle that was
+    /// accepted before is not deleted because a key has gone.
     pub fn set_security(&mut self, security: Security) {
         self.security.policy = security;
-        if self.security.checks.end_waiting_for_keys() {
-            self.time.deadlines.at(Instant::ZERO, DeadlineKind::RetryChecks);
-        }
+        self.keys_were_set();
     }
 
     /// Known public keys by security source.
@@ -320,12 +309,16 @@ impl Agent {
 
     /// Notes the public key of a node, in place of an earlier one. Returns false if there are too many.
     pub fn trust_key(&mut self, node: &Eid, fingerprint: Fingerprint) -> bool {
-        self.security.keys_mut().pin(node, fingerprint)
+        let is_noted = self.security.keys_mut().pin(node, fingerprint);
+        self.retry_postponed_checks();
+        is_noted
     }
 
     /// Forgets the public key of a node. Returns false if none is known.
     pub fn forget_key(&mut self, node: &Eid) -> bool {
-        self.security.keys_mut().forget(node)
+        let was_known = self.security.keys_mut().forget(node);
+        self.retry_postponed_checks();
+        was_known
     }
 
     /// Signs a bundle that does not pass through the store with the private key of this node. Returns false without one.

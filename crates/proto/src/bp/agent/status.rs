@@ -2,12 +2,14 @@
 
 use crate::bp::{BundleId, Eid};
 use crate::service::{
-    BundleName, BundleVersion, DeliveryId, LinkId, Priority, RecordId, SendId, Signature, TransferId,
+    BundleName, BundleVersion, DeliveryId, LinkId, Priority, RecordId, SecurityFailure, SendId, Signature,
+    TransferId,
 };
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
-use super::delivery::{AduKey, DeliveryProgress};
+use super::checking::CheckTarget;
+use super::delivery::{AduKey, DeliveryProgress, LocalKey};
 use super::held::{BundleState, HeldBundle};
 use super::routing::{COPIES_FROM, ClassKey, Hop, NextHops};
 use super::{Agent, Limits};
@@ -67,6 +69,8 @@ pub enum RetentionReason {
     Storing,
     /// The signature is being verified.
     Checking,
+    /// The bundle cannot be decrypted or verified with the keys in force, and was accepted before them: it waits for its key.
+    WithoutKey(SecurityFailure),
     /// No route leads to the destination.
     NoRoute,
     /// The bundle is encrypted, and every link on which it could otherwise leave uses an amateur radio band.
@@ -233,7 +237,7 @@ impl Agent {
             refusals: held.refusals,
             send: held.send,
             signature: self.signature_of(record, held),
-            why: self.why(now, held),
+            why: self.why(now, record, held),
         }
     }
 
@@ -253,13 +257,13 @@ impl Agent {
     }
 
     /// Reason for keeping a bundle.
-    fn why(&self, now: Instant, held: &HeldBundle) -> RetentionReason {
+    fn why(&self, now: Instant, record: RecordId, held: &HeldBundle) -> RetentionReason {
         match held.state {
             BundleState::Arriving | BundleState::Composing => {
                 RetentionReason::Arriving { heard: held.intake.and_then(|from| self.intake.heard(&from)) }
             }
             BundleState::Sealing | BundleState::Verifying => RetentionReason::Storing,
-            BundleState::Checking => RetentionReason::Checking,
+            BundleState::Checking => self.why_checking(&CheckTarget::Passing(record)),
             BundleState::BackingOff(until) => RetentionReason::Resting(until),
             BundleState::InCustody(until) => {
                 RetentionReason::InCustody { of: self.signal_owed_by(held), until }
@@ -278,11 +282,18 @@ impl Agent {
             DeliveryProgress::InParts => {
                 RetentionReason::InParts { have: local.assembly.have(), of: local.assembly.total() }
             }
-            DeliveryProgress::Checking => RetentionReason::Checking,
+            DeliveryProgress::Checking => {
+                self.why_checking(&CheckTarget::Local(LocalKey::of(&held.head, held.adu())))
+            }
             DeliveryProgress::Whole => RetentionReason::NobodyRegistered(local.delivery),
             DeliveryProgress::Told => RetentionReason::NotTaken(local.delivery),
             DeliveryProgress::Taken => RetentionReason::Storing,
         }
+    }
+
+    fn why_checking(&self, target: &CheckTarget) -> RetentionReason {
+        let missing = self.security.missing_keys.of(target);
+        missing.map_or(RetentionReason::Checking, RetentionReason::WithoutKey)
     }
 
     /// Reason why a bundle that goes to several nodes waits.

@@ -4,7 +4,8 @@
 use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain_with, has_arrived, random};
 use super::world::{EPOCH_DTN_MS, Payload, World};
 use crate::bp::agent::{
-    CheckRule, EncryptRule, EncryptedRule, Endpoints, KeyName, Security, SignRule, SignatureCheck,
+    CheckRule, EncryptRule, EncryptedRule, Endpoints, KeyName, RetentionReason, Security, SignRule,
+    SignatureCheck,
 };
 use crate::bp::bpsec::{
     Algorithm, EncryptRequest, Key, KeyChoice, Keys, PAYLOAD_BLOCK, Scope, SignRequest, TagPlace, encrypt,
@@ -654,12 +655,66 @@ fn a_restart_after_the_end_of_a_key_costs_no_bundle() {
     }
 }
 
+/// True if every bundle that the first node has waits for its key.
+fn waits_for_its_key(world: &World) -> bool {
+    let mut bundles = world.agent(0).bundles(world.now);
+    bundles.all(|bundle| matches!(bundle.why, RetentionReason::WithoutKey(_)))
+}
+
+/// Keys are replaced while a bundle arrives in fragments, of which one was accepted before.
+#[test]
+fn a_reload_without_the_key_costs_no_bundle() {
+    let gcm = |byte| key(byte, Algorithm::Aes256Gcm);
+    for without in [requires([]), requires([gcm(2)])] {
+        let mut world = alone(requires([gcm(1)]));
+        let set = |world: &mut World, security| {
+            world.nodes[0].agent.as_mut().expect("it is up").engine.set_security(security);
+            world.tell_clock(0);
+        };
+        let whole = foreign(TagPlace::Result, Algorithm::Aes256Gcm);
+        for (from, to) in [(0, 6), (6, 12)] {
+            let head = whole.head.fragment(from as u64, (to - from) as u64);
+            world.inject(0, &Bundle::new(head, whole.payload.slice(from..to)).to_bytes(), 1000);
+            world.run_for(MINUTE);
+            set(&mut world, without.clone());
+            world.run_for(MINUTE);
+        }
+        assert!(world.nodes[0].user.inbox.is_empty() && waits_for_its_key(&world));
+        assert_eq!(world.agent(0).bundles(world.now).count(), 2);
+        set(&mut world, requires([gcm(1)]));
+        world.run_for(MINUTE);
+        let inbox: Vec<_> = world.nodes[0].user.inbox.iter().map(|taken| &taken.2[..]).collect();
+        assert_eq!(inbox, [b"hello, earth"]);
+        assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+    }
+}
+
+/// A bundle that waits for its key does not keep a copy away that needs none of the missing keys. A false copy changes nothing.
+#[test]
+fn another_copy_of_a_bundle_that_waits_for_its_key_is_delivered() {
+    let gcm = |byte| key(byte, Algorithm::Aes256Gcm);
+    let mut world = restarted(Some(0), requires([gcm(1)]), requires([gcm(2)]));
+    world.start(0);
+    world.run_for(MINUTE);
+    for (byte, expected) in [(3, 0), (2, 1)] {
+        world.inject(0, &foreign_by(TagPlace::Result, gcm(byte), Scope::ALL).to_bytes(), 1000);
+        world.run_for(MINUTE);
+        assert_eq!(world.nodes[0].user.inbox.len(), expected, "a copy with key {byte}");
+        assert_eq!(world.agent(0).bundles(world.now).count(), 1 - expected);
+        assert!(waits_for_its_key(&world));
+    }
+    assert_eq!(world.agent(0).counters().decryptions_wrong, 1);
+}
+
 /// The key is missing after the restart, for encryption or for the signature, and is set later.
 #[test]
 fn a_restart_without_the_key_costs_no_bundle() {
     let gcm = || key(1, Algorithm::Aes256Gcm);
     let unsigned = || Security { keys: Keys::from_iter([gcm()]), ..requires([]) };
-    for without in [requires([]), unsigned()] {
+    // The next key of a rotation is no key for what was encrypted before.
+    let rotated = || requires([key(2, Algorithm::Aes256Gcm)]);
+    let resigned = || Security { keys: Keys::from_iter([gcm(), key(8, Algorithm::Hmac256)]), ..requires([]) };
+    for without in [requires([]), unsigned(), rotated(), resigned()] {
         let mut world = restarted(Some(0), requires([gcm()]), without);
         for starts in 1..3 {
             world.start(0);
@@ -667,6 +722,7 @@ fn a_restart_without_the_key_costs_no_bundle() {
             assert_eq!(world.agent(0).bundles(world.now).count(), 1, "after start {starts}");
             assert_eq!(world.agent(0).counters().checks_postponed, 1);
             assert!(world.nodes[0].user.inbox.is_empty());
+            assert!(waits_for_its_key(&world), "after start {starts}");
             if starts < 2 {
                 world.crash(0);
             }
