@@ -161,6 +161,10 @@ fn what_cannot_go_is_refused_with_its_reason() {
         let reply = program.submit(from, &[to], LETTER);
         assert!(reply.starts_with(said), "{from} {to}: {reply}");
     }
+    // A node that accepts callers may hear from others later.
+    let mut at_bob = MailProgram::connect(pair.bob.mail_address().expect("it listens"));
+    let reply = at_bob.submit("bob@bob", &["dave@dave"], LETTER);
+    assert!(reply.starts_with("451 4.4.4 No route to dtn://dave/ is known yet"), "{reply}");
     let long = format!("Subject: long\n\n{}", "x\n".repeat(10_000));
     assert!(
         program
@@ -505,6 +509,30 @@ fn a_folder_that_cannot_be_made_is_told_at_once() {
         app.wait_status(|status| status["mail"]["counters"]["invalid"] == 1 && status["bundles"] == 0);
     let trouble = status["mail"]["trouble"].as_str().unwrap_or_default();
     assert!(trouble.contains("cannot create the Maildirs"), "{:#}", status["mail"]);
+}
+
+/// Forged messages, each of which asks for a receipt to a node that nobody reaches.
+#[test]
+fn strangers_do_not_fill_a_store_with_receipts() {
+    let place = Place::new("mail-flood");
+    let alice = lonely(&place, "listen = ['127.0.0.1:0']", "");
+    let mut here = App::new(&alice);
+    let eve = start(config(&format!(
+        "node = 'dtn://eve/'\nstorage.kind = 'memory'\n[[link]]\nname = 'alice'\naddress = '{}'\n",
+        alice.addresses()[0]
+    )));
+    let mut there = App::new(&eve);
+    // [1, 0, "eve@eve", [["x@alice", 3]], "x"]
+    let forged = bytes::Bytes::from_static(b"\x85\x01\x00\x67eve@eve\x81\x82\x67x@alice\x03\x41x");
+    let sent: Vec<u64> =
+        (0..100).map(|_| there.send("dtn://alice/mail", &forged, MessageOptions::default())).collect();
+    sent.into_iter().for_each(|sent| there.wait_sent(sent));
+    let count =
+        |status: &serde_json::Value, name: &str| status["mail"]["counters"][name].as_u64().unwrap_or(0);
+    let status =
+        here.wait_status(|status| count(status, "receipts_sent") + count(status, "receipts_not_sent") == 100);
+    // One more follows in each 15 s that the test takes.
+    assert!((30..60).contains(&count(&status, "receipts_sent")), "{:#}", status["mail"]);
 }
 
 /// The right receipt from another node than that of the recipients is none.
