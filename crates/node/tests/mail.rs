@@ -5,9 +5,13 @@ mod common;
 use common::mail::{MailProgram, messages, python};
 use common::{App, Place, config, start};
 use longwire_node::config::security::new_key;
-use longwire_node::message::MessageOptions;
-use longwire_node::{Config, Node};
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::view::Filter;
+use longwire_node::{Config, Node, NodeSetup, system_dtn_ms};
+use longwire_proto::service::BundleName;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Two nodes with users, and a link between them.
 struct Pair {
@@ -161,6 +165,10 @@ fn what_cannot_go_is_refused_with_its_reason() {
         let reply = program.submit(from, &[to], LETTER);
         assert!(reply.starts_with(said), "{from} {to}: {reply}");
     }
+    // A node that accepts callers may hear from others later.
+    let mut at_bob = MailProgram::connect(pair.bob.mail_address().expect("it listens"));
+    let reply = at_bob.submit("bob@bob", &["dave@dave"], LETTER);
+    assert!(reply.starts_with("451 4.4.4 No route to dtn://dave/ is known yet"), "{reply}");
     let long = format!("Subject: long\n\n{}", "x\n".repeat(10_000));
     assert!(
         program
@@ -505,6 +513,75 @@ fn a_folder_that_cannot_be_made_is_told_at_once() {
         app.wait_status(|status| status["mail"]["counters"]["invalid"] == 1 && status["bundles"] == 0);
     let trouble = status["mail"]["trouble"].as_str().unwrap_or_default();
     assert!(trouble.contains("cannot create the Maildirs"), "{:#}", status["mail"]);
+}
+
+/// The clock jumps beyond the lifetime of a message while the node is stopped: the node keeps the bundle, and the sender is told nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_jump_of_the_clock_ends_no_message() {
+    let place = Place::new("mail-clock");
+    let off_ms = Arc::new(AtomicI64::new(0));
+    let begin = || {
+        let text = format!(
+            "node = 'dtn://alice/'\n[storage]\npath = '{0}/store'\n[mail]\nfolder = '{0}/mail'\nusers = ['alice']\n\
+             listen = '127.0.0.1:0'\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'",
+            place.0.display()
+        );
+        let off_ms = Arc::clone(&off_ms);
+        let wall_clock = move || system_dtn_ms()?.checked_add_signed(off_ms.load(Ordering::Relaxed));
+        Node::start(NodeSetup { wall_clock: Arc::new(wall_clock), ..NodeSetup::new(config(&text)) })
+            .expect("it starts")
+    };
+    let submit = |node: &Node| {
+        let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
+        assert!(program.submit("alice@alice", &["bob@bob"], LETTER).starts_with("250 "));
+    };
+    let alice = begin();
+    submit(&alice);
+    alice.stop();
+    off_ms.store(4 * 86_400_000, Ordering::Relaxed);
+    let alice = begin();
+    submit(&alice);
+    // Events are handled after the messages whose lifetime ended before.
+    let mut app = App::new(&alice);
+    app.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+    let page = app.wait(|said| match said.head {
+        Reply::Bundles { page } => Some(page),
+        _ => None,
+    });
+    let [_, second] = &page.bundles[..] else { panic!("two bundles wait: {page:#?}") };
+    app.ask(Request::Delete(BundleName { source: second.source.clone(), created: second.created }));
+    app.wait(|said| (said.head == Reply::Done).then_some(()));
+    let notices = || messages(&place.0.join("mail/alice"));
+    app.wait_status(|_| notices().iter().any(|notice| notice.contains("was deleted")));
+    assert_eq!(notices().len(), 1, "{:?}", notices());
+    // Once the operator says that the clock is right, the first one ends.
+    app.ask(Request::TrustClock);
+    app.wait_status(|status| status["mail"]["counters"]["notices_failed"] == 2);
+}
+
+/// Forged messages, each of which asks for a receipt to a node that nobody reaches.
+#[test]
+fn strangers_do_not_fill_a_store_with_receipts() {
+    let place = Place::new("mail-flood");
+    let alice = lonely(&place, "listen = ['127.0.0.1:0']", "");
+    let mut here = App::new(&alice);
+    let eve = start(config(&format!(
+        "node = 'dtn://eve/'\nstorage.kind = 'memory'\n[[link]]\nname = 'alice'\naddress = '{}'\n",
+        alice.addresses()[0]
+    )));
+    let mut there = App::new(&eve);
+    // [1, 0, "eve@eve", [["x@alice", 3]], "x"]
+    let forged = bytes::Bytes::from_static(b"\x85\x01\x00\x67eve@eve\x81\x82\x67x@alice\x03\x41x");
+    let sent: Vec<u64> =
+        (0..100).map(|_| there.send("dtn://alice/mail", &forged, MessageOptions::default())).collect();
+    sent.into_iter().for_each(|sent| there.wait_sent(sent));
+    let count =
+        |status: &serde_json::Value, name: &str| status["mail"]["counters"][name].as_u64().unwrap_or(0);
+    let status =
+        here.wait_status(|status| count(status, "receipts_sent") + count(status, "receipts_not_sent") == 100);
+    // One more follows in each 15 s that the test takes.
+    assert!((30..60).contains(&count(&status, "receipts_sent")), "{:#}", status["mail"]);
 }
 
 /// The right receipt from another node than that of the recipients is none.

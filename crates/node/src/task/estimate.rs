@@ -1,11 +1,12 @@
 //! Expected time of a bundle on the link that it would take.
 
 use super::{EngineParts as _, Task};
-use crate::config::{RadioNeighbour, TncSettings};
+use crate::config::{Config, RadioNeighbour, TncSettings};
 use crate::surfaces::message::Reply;
 use crate::tower::links::KnownLink;
 use crate::view::{Estimate, Reachability};
 use longwire_proto::bp::Eid;
+use longwire_proto::bp::agent::RouterChoice;
 use longwire_proto::service::LinkId;
 
 /// Length of a bundle beside its payload, with a signature, bytes.
@@ -52,7 +53,7 @@ impl Task {
                 let was_seen = seen.get(&id).is_some_and(|seen| seen.up || seen.led_to.is_some());
                 known.link.peer.is_none() && !was_seen
             };
-            let may_lead = known.iter().any(is_unknown);
+            let may_lead = known.iter().any(is_unknown) || meets_others(&self.configuration.config);
             let reachability = if may_lead { Reachability::Unknown } else { Reachability::None };
             return Estimate { reachability, ..Estimate::default() };
         };
@@ -78,6 +79,12 @@ impl Task {
         };
         Estimate { rate_bps, air_time_s: Some(air_time_s), time_s: Some(time_s), ..named }
     }
+}
+
+/// True if a node that is not connected now may connect: it calls, is discovered, or is announced by others.
+fn meets_others(config: &Config) -> bool {
+    let is_called = !config.listen.is_empty() || config.tnc.iter().any(|tnc| tnc.answer);
+    is_called || config.discovery.peers.is_some() || config.routing.router == RouterChoice::Dtlsr
 }
 
 /// True if the configuration names the node as the peer of the link.

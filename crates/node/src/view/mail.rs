@@ -26,7 +26,7 @@ pub enum Reachability {
     /// No route leads there.
     #[default]
     None,
-    /// No route leads there, but links whose neighbour is still unknown may.
+    /// No route leads there, but links whose neighbour is still unknown may, or nodes that are not connected now.
     Unknown,
     /// The endpoint is one of this node.
     Own,

@@ -336,6 +336,7 @@ fn mail_help(counter: &str) -> &'static str {
         "returned" => "Messages and recipients that were refused on arrival",
         "invalid" => "Bundles for mail without a valid message or receipt",
         "receipts_sent" => "Receipts sent to the nodes of senders",
+        "receipts_not_sent" => "Receipts not sent, because there were too many of late",
         "notices_delivered" => "Notices of delivery written to mailboxes of senders",
         "notices_failed" => "Notices of failure written to mailboxes of senders",
         "connections_refused" => "Connections of mail programs refused because of the limit",

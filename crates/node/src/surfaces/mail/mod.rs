@@ -14,6 +14,7 @@
 //!   notified are remembered in files, which outlive a restart.
 //! - **Senders are proven as far as bundles are.** A mail program may only use addresses of this node's users. The domain of a sender must stand for the source node of
 //!   the bundle, whose signature proves it if there is one; everything else is returned.
+//!   Anybody may ask for receipts, so that their number is limited.
 //!
 //! One thread serves all of it, and uses the node as any application does.
 
@@ -23,6 +24,7 @@ mod envelope;
 mod maildir;
 mod notices;
 mod pending;
+mod receipt_limit;
 mod receipts;
 mod receiving;
 mod sending;
@@ -145,13 +147,14 @@ impl MailService {
 }
 
 /// Names of all counters.
-const COUNTERS: [&str; 9] = [
+const COUNTERS: [&str; 10] = [
     "submitted",
     "submissions_refused",
     "delivered",
     "returned",
     "invalid",
     "receipts_sent",
+    "receipts_not_sent",
     "notices_delivered",
     "notices_failed",
     "connections_refused",

@@ -115,6 +115,11 @@ impl PendingMessages {
         let is_over = |message: &&PendingMessage| message.expires_dtn_ms.is_some_and(|end| end < dtn_ms);
         self.messages.values().filter(is_over).cloned().collect()
     }
+
+    /// Returns the messages whose lifetime has no end yet.
+    pub(super) fn endless(&self) -> Vec<PendingMessage> {
+        self.messages.values().filter(|message| message.expires_dtn_ms.is_none()).cloned().collect()
+    }
 }
 
 /// Name of the file of a bundle of this node: its creation timestamp.
@@ -160,5 +165,19 @@ mod tests {
         assert!(!folder.join("9-9.part").exists());
         assert_eq!(again.expired(1002), [message(1)]);
         assert_eq!(again.expired(1001), []);
+    }
+
+    /// Submitted without a clock: such a message gets its end when there is one, and takes the place of the one without.
+    #[test]
+    fn a_message_without_an_end_is_found_until_it_has_one() {
+        let place = TestFolder::new("mail-endless");
+        let mut all = PendingMessages::new(place.0.join("pending"));
+        all.load().unwrap();
+        let endless = PendingMessage { expires_dtn_ms: None, ..message(1) };
+        all.add(endless.clone()).unwrap();
+        all.add(message(2)).unwrap();
+        assert_eq!((all.endless(), all.expired(u64::MAX)), (vec![endless], vec![message(2)]));
+        all.add(message(1)).unwrap();
+        assert_eq!((all.endless(), all.expired(u64::MAX).len()), (vec![], 2));
     }
 }

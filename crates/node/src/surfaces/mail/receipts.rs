@@ -13,6 +13,7 @@ use longwire_proto::service::BundleName;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Interval between checks for messages whose lifetime has ended.
 const EXPIRY_EVERY: Duration = Duration::from_secs(30);
@@ -25,7 +26,9 @@ const EVENTS_MAX: usize = 256;
 pub(super) async fn serve(service: Arc<MailService>, mut reader: EventReader) -> Result<(), NodeGone> {
     let mut node = Sender::new(service.client_factory.client());
     node.watch().await?;
-    let mut expiry = tokio::time::interval(EXPIRY_EVERY);
+    // Messages whose lifetime ended while the node was stopped come before all events.
+    expire(&service, &mut node).await?;
+    let mut expiry = tokio::time::interval_at(Instant::now() + EXPIRY_EVERY, EXPIRY_EVERY);
     loop {
         tokio::select! {
             events = reader.next(EVENTS_MAX) => {
@@ -34,7 +37,7 @@ pub(super) async fn serve(service: Arc<MailService>, mut reader: EventReader) ->
             }
             _ = expiry.tick() => {
                 service.make_maildirs();
-                expire(&service);
+                expire(&service, &mut node).await?;
             }
             () = node.gone() => return Err(NodeGone),
         }
@@ -100,9 +103,22 @@ fn in_words(code: ReasonCode) -> String {
     words
 }
 
-/// Notifies the senders of messages whose lifetime has ended, as far as they want to know.
-fn expire(service: &MailService) {
-    let Some(dtn_ms) = service.clock.dtn_ms() else { return };
+/// Notifies the senders of messages whose lifetime has ended, as far as they want to know. Lifetimes are those of the node: after a jump
+/// of the clock they do not follow it until the operator has confirmed it.
+async fn expire(service: &MailService, node: &mut Sender) -> Result<(), NodeGone> {
+    let Some(clock_ms) = service.clock.dtn_ms() else { return Ok(()) };
+    if service.with_pending(|all| all.expired(clock_ms).is_empty() && all.endless().is_empty()) {
+        return Ok(());
+    }
+    let dtn_ms = clock_ms.saturating_add_signed(-node.clock_ahead_ms().await?);
+    // Submitted before the clock was set: their age is not known.
+    for message in service.with_pending(|all| all.endless()) {
+        let lifetime_ms = u64::try_from(service.settings.lifetime.as_millis()).unwrap_or(u64::MAX);
+        let expires_dtn_ms = Some(dtn_ms.saturating_add(lifetime_ms));
+        let noted = service.with_pending(|all| all.add(PendingMessage { expires_dtn_ms, ..message }));
+        let trouble = noted.err().map(|error| format!("cannot note the lifetime of a message: {error}"));
+        service.trouble(Part::Pending, trouble);
+    }
     for message in service.with_pending(|all| all.expired(dtn_ms.saturating_sub(GRACE_MS))) {
         let wants_receipt = message.recipients.iter().any(|one| one.on_success);
         match message.forwarded {
@@ -120,6 +136,7 @@ fn expire(service: &MailService) {
             true => drop(service.with_pending(|all| all.remove(&message.bundle))),
         }
     }
+    Ok(())
 }
 
 /// Notifies the sender that the message failed for all recipients whose outcome is not known. Without success, this is tried again after

@@ -1,6 +1,7 @@
 //! Mail bundles that arrive: messages are written to Maildirs, receipts become notices.
 
 use super::envelope::{Envelope, HEAD_BYTES_MAX, MessageHead, Outcome};
+use super::receipt_limit::ReceiptLimit;
 use super::sending::Sender;
 use super::{AGAIN_AFTER, MailService, NodeGone, Part, notices, receipts};
 use crate::config::mail::mail_endpoint_of;
@@ -43,6 +44,7 @@ struct Receiver {
     postponed: VecDeque<(Instant, MailDelivery)>,
     /// Application that sends receipts.
     sender: Sender,
+    receipt_limit: ReceiptLimit,
 }
 
 /// Reason why a delivery is not done.
@@ -65,7 +67,8 @@ impl From<io::Error> for NotDone {
 pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
     let (client, sender) = (service.client_factory.client(), Sender::new(service.client_factory.client()));
     let (waiting, postponed) = Default::default();
-    let mut receiver = Receiver { service, client, waiting, postponed, sender };
+    let receipt_limit = ReceiptLimit::new(Instant::now());
+    let mut receiver = Receiver { service, client, waiting, postponed, sender, receipt_limit };
     receiver.register().await?;
     loop {
         let again = receiver.postponed.front().map(|(at, _)| *at);
@@ -352,6 +355,10 @@ impl Receiver {
         }
         let Ok(endpoint) = mail_endpoint_of(&delivery.node) else { return Ok(Ok(())) };
         if outcomes.is_empty() || head.sender.is_empty() {
+            return Ok(Ok(()));
+        }
+        if !self.receipt_limit.permits(Instant::now(), &delivery.node) {
+            self.service.count("receipts_not_sent");
             return Ok(Ok(()));
         }
         let receipt = Envelope::Receipt(delivery.bundle.created, outcomes).to_bytes();

@@ -89,6 +89,18 @@ impl Sender {
         }
     }
 
+    /// Time by which the clock is ahead of the lifetimes of bundles, milliseconds, once the node has read its store.
+    pub(super) async fn clock_ahead_ms(&mut self) -> Result<i64, NodeGone> {
+        self.ask(Request::Status).await?;
+        loop {
+            match self.hear().await?.head {
+                Reply::Status { status } if status.ready => return Ok((status.clock_ahead_s * 1000.0) as i64),
+                Reply::Status { .. } => self.ask(Request::NextStatus).await?,
+                _ => {}
+            }
+        }
+    }
+
     /// Starts the recording of events of bundles.
     pub(super) async fn watch(&mut self) -> Result<(), NodeGone> {
         self.ask(Request::Watch).await

@@ -160,8 +160,8 @@ impl Submitted {
             Reachability::Own | Reachability::Known => None,
             Reachability::Unknown => {
                 let text = format!(
-                    "No route to {node} is known yet; a link that has not connected so far may lead there. Try again later, or set \
-                     `peer` of its [[link]]"
+                    "No route to {node} is known yet; a link or a node that is not connected now may lead there. Try again later, or \
+                     set `peer` of its [[link]]"
                 );
                 Some(refusal(451, "4.4.4", text))
             }
