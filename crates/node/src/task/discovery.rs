@@ -84,11 +84,22 @@ impl NodeDiscovery {
 
     /// Timestamp of the next announcement: later than the last one.
     fn next_created(&mut self, dtn_ms: Option<u64>) -> CreationTimestamp {
-        let time = dtn_ms.unwrap_or(0).max(self.created.time.0);
-        let sequence = if time == self.created.time.0 { self.created.sequence + 1 } else { 0 };
-        self.created = CreationTimestamp::from((time, sequence));
+        self.created = created_after(self.created, dtn_ms);
         self.created
     }
+}
+
+/// Timestamp of the announcement after one with this timestamp. A clock that was set back by so much that the others take no
+/// announcement of the time before is followed at once.
+fn created_after(last: CreationTimestamp, dtn_ms: Option<u64>) -> CreationTimestamp {
+    let apart = u64::try_from(CLOCKS_APART_MAX.as_millis()).unwrap_or(u64::MAX);
+    let time = match dtn_ms {
+        Some(dtn_ms) if last.time.0 > dtn_ms.saturating_add(apart) => dtn_ms,
+        Some(dtn_ms) => dtn_ms.max(last.time.0),
+        None => last.time.0,
+    };
+    let sequence = if time == last.time.0 { last.sequence + 1 } else { 0 };
+    CreationTimestamp::from((time, sequence))
 }
 
 impl Task {
@@ -263,7 +274,8 @@ impl Task {
         let mut idle = Vec::new();
         for (link, node, passed) in open {
             let (before, since) = discovery.passed.entry(link).or_insert((passed, now));
-            if *before != passed {
+            // A window may wait for its acknowledgement for longer than an idle link stays.
+            if *before != passed || self.engines.upper.sends_over(link) {
                 (*before, *since) = (passed, now);
             } else if now.saturating_since(*since) >= self.configuration.config.discovery.idle {
                 idle.push((link, node));
@@ -430,5 +442,18 @@ mod tests {
             assert_eq!(is_fresh(&recorded, Some(dtn_ms)), fresh, "{later_s} s");
         }
         assert!(is_fresh(&announcement(None), Some(1)) && is_fresh(&announcement(Some(1)), None));
+    }
+
+    #[test]
+    fn timestamps_of_announcements_grow_and_follow_a_clock_that_is_set_right() {
+        let day_ms = 86_400_000;
+        let after = |time: u64, sequence, dtn_ms| created_after((time, sequence).into(), dtn_ms);
+        assert_eq!(after(1000, 0, Some(2000)), (2000, 0).into());
+        assert_eq!(after(2000, 0, Some(2000)), (2000, 1).into());
+        // A clock that goes back by less than others tolerate, or is lost.
+        assert_eq!(after(2_000_000, 1, Some(1_800_000)), (2_000_000, 2).into());
+        assert_eq!(after(2000, 2, None), (2000, 3).into());
+        // After a jump of two days into the future.
+        assert_eq!(after(3 * day_ms, 7, Some(day_ms)), (day_ms, 0).into());
     }
 }

@@ -38,6 +38,8 @@ struct MailDelivery {
 struct Receiver {
     service: Arc<MailService>,
     client: AppClient,
+    /// True once the endpoint is registered.
+    is_registered: bool,
     /// Replies received while waiting for another one.
     waiting: VecDeque<Message<Reply>>,
     /// Deliveries that failed, each with the time at which it is tried again; the earliest first.
@@ -68,7 +70,8 @@ pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
     let (client, sender) = (service.client_factory.client(), Sender::new(service.client_factory.client()));
     let (waiting, postponed) = Default::default();
     let receipt_limit = ReceiptLimit::new(Instant::now());
-    let mut receiver = Receiver { service, client, waiting, postponed, sender, receipt_limit };
+    let is_registered = false;
+    let mut receiver = Receiver { service, client, is_registered, waiting, postponed, sender, receipt_limit };
     receiver.register().await?;
     loop {
         let again = receiver.postponed.front().map(|(at, _)| *at);
@@ -90,13 +93,16 @@ pub(super) async fn serve(service: Arc<MailService>) -> Result<(), NodeGone> {
                 receiver.handle(delivery).await?;
             }
             Reply::Gone { delivery, .. } => receiver.forget(delivery),
-            // Another application has the endpoint.
-            Reply::Error { what, .. } => {
+            // Another application has the endpoint. Any other error is an answer about a delivery that has expired meanwhile.
+            Reply::Error { what, .. } if !receiver.is_registered => {
                 receiver.service.trouble(Part::Endpoint, Some(what));
                 tokio::time::sleep(AGAIN_AFTER).await;
                 receiver.register().await?;
             }
-            Reply::Registered { .. } => receiver.service.trouble(Part::Endpoint, None),
+            Reply::Registered { .. } => {
+                receiver.is_registered = true;
+                receiver.service.trouble(Part::Endpoint, None);
+            }
             _ => {}
         }
     }

@@ -163,6 +163,11 @@ pub struct LearnedLink {
 }
 
 impl Agent {
+    /// True if a bundle is on its way over this link.
+    pub fn sends_over(&self, link: LinkId) -> bool {
+        self.links.get(link).is_some_and(|link| !link.transfers.is_empty())
+    }
+
     /// Returns every node to which link-state routing knows a path, in order of node IDs.
     pub fn learned_routes(&self, now: Instant) -> Vec<LearnedRoute> {
         self.routing.learned_routes(now)
