@@ -80,9 +80,9 @@ fn a_node_that_is_not_there_does_not_acknowledge() {
     let common = ["--address", "127.0.0.1", "--port", &port];
     let mut receiver =
         Peer::start(None, &[&["receive", "--node", "2", "--linger", LINGER], &common[..]].concat());
-    let sender =
-        ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--probing", "off", "--robust", "60", "--data", &path];
-    let sender = Peer::start(None, &[&sender, &common[..]].concat());
+    let sender = ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--probing", "off"];
+    let object = ["--robust", "60", "--data", &path];
+    let sender = Peer::start(None, &[&sender[..], &object, &common].concat());
     receiver.completed();
     let (status, heard) = sender.end();
     let said =

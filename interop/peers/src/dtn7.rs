@@ -46,8 +46,7 @@ impl Dtn7 {
         let process = command.spawn().expect("dtnd is installed: `./test interop` does it");
         let dtn7 = Dtn7 { _process: process, _place: place, web, address };
         let up = until(DEADLINE, || async {
-            http(web, "GET", "/status/nodeid", &[]).await.is_ok()
-                && TcpStream::connect(address).await.is_ok()
+            http(web, "GET", "/status/nodeid", &[]).await.is_ok() && TcpStream::connect(address).await.is_ok()
         });
         assert!(up.await, "dtnd does not listen");
         dtn7

@@ -2,13 +2,13 @@
 //! documentation.
 
 use bytes::Bytes;
-use longwire_interop_peers::{DEADLINE, Place, reserved};
 use longwire_interop_peers::dtn7::Dtn7;
 use longwire_interop_peers::hardy::Hardy;
 use longwire_interop_peers::ours::Ours;
 use longwire_interop_peers::peer::{Caller, Peer};
 use longwire_interop_peers::pyd3tn::Pyd3tn;
 use longwire_interop_peers::table::{Row, SIZES, expected, with_rows};
+use longwire_interop_peers::{DEADLINE, Place, reserved};
 use longwire_node::tls::issue::{Authority, CertificateRequest};
 use std::path::Path;
 use std::sync::Mutex;
