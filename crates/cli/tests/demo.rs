@@ -5,8 +5,9 @@ mod common;
 use common::{DEADLINE, Place, noise};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -57,6 +58,7 @@ impl Drop for Demo {
 fn get(page: &str, path: &str) -> String {
     let address = page.rsplit_once("http://").unwrap().1.trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -80,6 +82,32 @@ fn files_arrive_over_a_line_and_both_nodes_have_a_page() {
     let [sent, received] = ["here/alice/out/sent/hello.txt", "here/bob/in/hello.txt"]
         .map(|name| fs::read(place.path(name)).unwrap());
     assert!(sent == received && !sent.is_empty());
+}
+
+/// Another program has the usual ports of the pages now and then, as another demonstration does that begins or ends.
+#[test]
+fn a_port_that_is_taken_for_an_instant_keeps_no_demonstration_from_starting() {
+    let place = Place::new("demo-ports");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for port in [4580, 4590] {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(TcpListener::bind(("127.0.0.1", port)));
+                }
+            });
+        }
+        let begun = std::panic::catch_unwind(|| {
+            for _ in 0..10 {
+                let mut demo = Demo::start(place.longwire(&["demo", "lan"]));
+                demo.says("  alice  http://");
+                demo.says("  bob    http://");
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        begun.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn two_stations_are_set_up_and_exchange_a_file() {
     .unwrap();
     let tncs = [reserved(), reserved()].map(|address| address.to_string());
     let mut emulation = place.longwire(&["emulate", "./fast.toml", "--kiss", &tncs.join(",")]);
-    let _emulation = Ended(emulation.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    let log = fs::File::create(place.path("emulation.log")).unwrap();
+    let _emulation = Ended(emulation.stderr(log).stdout(Stdio::null()).spawn().unwrap());
     let stations = [("alice", "DL1XYZ-1", "bob=DL1XYZ-2"), ("bob", "DL1XYZ-2", "alice=DL1XYZ-1")];
     for ((name, callsign, peer), tnc) in stations.iter().zip(&tncs) {
         fs::create_dir(place.path(name)).unwrap();

@@ -1,15 +1,18 @@
 //! `longwire monitor` with a TNC over TCP, or an AGWPE server, that receives a transfer.
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 
 use bytes::{Bytes, BytesMut};
+use common::DEADLINE;
 use longwire_proto::ax25::{Address, CommandResponse, Control, Frame, Modulo, Supervisory, Unnumbered};
 use longwire_proto::{agwpe, kiss};
+use rustix::process::{Pid, Signal, kill_process};
 
-/// Limit for reading from the monitor.
-const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 const HERE: &str = "EI7IG-1";
 const THERE: &str = "EI2GYB";
 
@@ -67,6 +70,22 @@ fn by_agwpe(line: &mut TcpStream) {
     transfer().iter().for_each(|frame| line.write_all(&raw(1, frame)).unwrap());
 }
 
+/// Waits until the monitor connects; fails with what it has said if it does not.
+#[track_caller]
+fn accept(listener: TcpListener, monitor: &mut Child) -> TcpStream {
+    let (sender, accepted) = mpsc::channel();
+    std::thread::spawn(move || sender.send(listener.accept()));
+    let Ok(accepted) = accepted.recv_timeout(DEADLINE) else {
+        monitor.kill().unwrap();
+        let mut talk = String::new();
+        monitor.stderr.take().unwrap().read_to_string(&mut talk).unwrap();
+        panic!("the monitor does not connect: {talk}");
+    };
+    let (line, _) = accepted.unwrap();
+    line.set_read_timeout(Some(DEADLINE)).unwrap();
+    line
+}
+
 /// Returns the output of a monitor that receives the transfer and is then interrupted.
 fn heard(prefix: &str, options: &[&str], says: impl Fn(&mut TcpStream)) -> Vec<String> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -74,17 +93,16 @@ fn heard(prefix: &str, options: &[&str], says: impl Fn(&mut TcpStream)) -> Vec<S
     let mut monitor = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args(["monitor", "--tnc", &address])
         .args(options)
+        .env_clear()
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut line, _) = listener.accept().unwrap();
-    line.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut line = accept(listener, &mut monitor);
     says(&mut line);
     let mut out = BufReader::new(monitor.stdout.take().unwrap());
     let mut lines: Vec<String> = (&mut out).lines().take(transfer().len()).map(Result::unwrap).collect();
-    let interrupt = Command::new("kill").args(["-INT", &monitor.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
+    kill_process(Pid::from_child(&monitor), Signal::INT).unwrap();
     lines.extend(out.lines().map(Result::unwrap));
     assert!(monitor.wait().unwrap().success());
     let mut talk = String::new();
@@ -142,11 +160,12 @@ fn what_is_no_agwpe_server_is_called_so() {
     let address = format!("agwpe:{}", listener.local_addr().unwrap());
     let mut monitor = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args(["monitor", "--tnc", &address])
+        .env_clear()
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut line, _) = listener.accept().unwrap();
+    let mut line = accept(listener, &mut monitor);
     line.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
     let mut talk = BufReader::new(monitor.stderr.take().unwrap()).lines();
     let said = talk.next().unwrap().unwrap();

@@ -103,7 +103,8 @@ fn what_the_link_or_the_program_cannot_take_is_counted() {
 fn an_outage_loses_what_is_sent_in_it_and_the_link_returns() {
     let (here, there) = (program(), program());
     let there_at = there.local_addr().expect("an address");
-    let outage = "outage=[{from='data', after-s=0, length-s=0.3}]";
+    // Long enough that the first datagram is sent in it.
+    let outage = "outage=[{from='data', after-s=0, length-s=5}]";
     let running = Running::start("lan", &[outage], [None, Some(there_at)]);
     let began = Instant::now();
     there.set_read_timeout(Some(Duration::from_millis(10))).expect("it can wait");
@@ -130,8 +131,8 @@ fn a_link_that_has_no_datagrams_is_refused_with_a_hint() {
     let path = LinkPath::load("lan", Path::new(".")).expect("it is built in");
     let at = "127.0.0.1:0".parse().expect("an address");
     assert!(Emulator::open(&path, &Ports::Kiss(vec![at, at]), 1).is_err());
-    let taken = UdpSocket::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address");
-    let holder = UdpSocket::bind(taken).expect("it is free again");
+    let holder = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let taken = holder.local_addr().expect("an address");
     let place = longwire_emulator::UdpPlace { listen: taken, program: None };
     let refused = Emulator::open(&path, &Ports::Udp([place, place]), 1).err().expect("it is taken");
     assert!(refused.what.contains(&taken.to_string()), "{refused}");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{App, config, start};
+use common::{App, config, reserved, start};
 use longwire_proto::agwpe::{Frame, HEADER_BYTES, Kind, Ports};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,7 +29,7 @@ struct Played {
 
 impl Played {
     fn start() -> Played {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind(reserved()).expect("it is its own");
         let at = listener.local_addr().expect("an address");
         let (server, line) = (Arc::new(Mutex::new(Server::Web)), Arc::new(Mutex::new(None)));
         let (now, open) = (server.clone(), line.clone());

@@ -21,6 +21,8 @@ use std::thread;
 use std::time::Duration;
 
 const GROUP: &str = "224.0.1.20:4556";
+/// Interval of announcements with which a node is not lost if it has to wait for the processor.
+const RARELY: &str = "30 s";
 
 /// Network namespaces on one bridge, removed on drop; the last one has the bridge.
 struct Network {
@@ -69,11 +71,11 @@ impl Network {
         thread.join().expect("it ends")
     }
 
-    /// Starts a node at an end, whose configuration has these lines in addition.
-    fn start(&self, end: usize, name: &str, lines: &str) -> Node {
+    /// Starts a node at an end, which announces itself in this interval, and whose configuration has these lines in addition.
+    fn start(&self, end: usize, name: &str, interval: &str, lines: &str) -> Node {
         let text = format!(
             "node = 'dtn://{name}/'\nlisten = ['0.0.0.0:4556']\nstorage.kind = 'memory'\n\
-             [discovery]\ninterval = '2 s'\nidle = '5 s'\ngroups = ['{GROUP}']\n{lines}"
+             [discovery]\ninterval = '{interval}'\nidle = '5 s'\ngroups = ['{GROUP}']\n{lines}"
         );
         let setup = NodeSetup::new(config(&text));
         let node = self.at(end, move || Node::start(setup).expect("it starts"));
@@ -157,7 +159,7 @@ fn deliver_to_each(apps: &mut [App]) {
 #[test]
 fn three_nodes_without_links_find_each_other_and_deliver() {
     let Some(network) = Network::make(3) else { return };
-    let start = |end: usize| network.start(end, NAMES[end], "peers = 'any'");
+    let start = |end: usize| network.start(end, NAMES[end], "2 s", "peers = 'any'");
     let mut nodes: Vec<Node> = (0..3).map(start).collect();
     let mut all = apps(&nodes);
     for app in &mut all {
@@ -226,7 +228,7 @@ fn nodes_note_keys_at_first_use_and_contest_strangers() {
         let lines = format!("peers = 'known'\n[security]\nprivate-key = '{}'\n", key.display());
         let text = format!(
             "node = 'dtn://{name}/'\nlisten = ['0.0.0.0:4556']\nstorage.path = '{}'\n\
-             [discovery]\ninterval = '2 s'\ngroups = ['{GROUP}']\n{lines}",
+             [discovery]\ninterval = '{RARELY}'\ngroups = ['{GROUP}']\n{lines}",
             store.display()
         );
         let setup = NodeSetup::new(config(&text));
@@ -246,10 +248,15 @@ fn nodes_note_keys_at_first_use_and_contest_strangers() {
         wait_for(app, |status| status["security"]["known_keys"] == 2);
     }
     // A stranger announces itself, and another one in the name of b.
-    network.at(3, || {
-        announce(&["dtn://stranger/", "dtn://b/"]);
-    });
-    let status = wait_for(&mut all[0], |status| neighbour(status, "dtn://b/")["contested"] == true);
+    let until = Until::new();
+    let status = loop {
+        network.at(3, || announce(&["dtn://stranger/", "dtn://b/"]));
+        let status = all[0].status();
+        if neighbour(&status, "dtn://b/")["contested"] == true {
+            break status;
+        }
+        until.check(|| "two announce themselves as b".into());
+    };
     assert_eq!(neighbours(&status), ["dtn://b/", "dtn://c/"]);
     assert_eq!(neighbour(&status, "dtn://b/")["at"], "192.0.2.2:4556");
     assert_eq!(status["security"]["contested"][0], "dtn://b/");
@@ -262,14 +269,16 @@ fn announce(nodes: &[&str]) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     // The only interface has no route for the group.
     ip_route();
-    for (number, node) in nodes.iter().enumerate() {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    for node in nodes {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let own = sand::Own {
             node: node.parse::<Eid>().expect("a node ID"),
             tcp_port: Some(4556),
             interval: Duration::from_secs(2),
             validity: Duration::from_secs(3600),
         };
-        let bytes = own.bundle((900_000_000_000, number as u64).into(), true).to_bytes();
+        let bytes = own.bundle((900_000_000_000, number.into()).into(), true).to_bytes();
         for part in [&bytes[..], &bytes[..bytes.len() / 2], b"\x04\x01", b""] {
             socket.send_to(part, GROUP).expect("it is sent");
         }
@@ -283,8 +292,8 @@ fn ip_route() {
 #[test]
 fn a_flood_of_announcements_is_bounded() {
     let Some(network) = Network::make(3) else { return };
-    let nodes: Vec<Node> =
-        (0..2).map(|end| network.start(end, NAMES[end], "peers = 'any'\nneighbours-max = 10")).collect();
+    let start = |end: usize| network.start(end, NAMES[end], RARELY, "peers = 'any'\nneighbours-max = 10");
+    let nodes: Vec<Node> = (0..2).map(start).collect();
     let mut all = apps(&nodes);
     wait_for(&mut all[0], |status| neighbours(status).contains(&"dtn://b/".to_owned()));
     let names: Vec<String> = (0..5000).map(|number| format!("dtn://n{number}/")).collect();
@@ -302,16 +311,18 @@ fn a_flood_of_announcements_is_bounded() {
 #[test]
 fn a_beacon_of_an_older_node_makes_a_neighbour() {
     let Some(network) = Network::make(2) else { return };
-    let node = network.start(0, "a", "peers = ['dtn://old/']\nhear = ['224.0.0.142:4551']");
+    let node = network.start(0, "a", RARELY, "peers = ['dtn://old/']\nhear = ['224.0.0.142:4551']");
     let mut app = App::new(&node);
-    network.at(1, || {
+    let socket = network.at(1, || {
         ip_route();
-        let beacon =
-            [&[4, 0b1011, 0, 1, 10][..], b"dtn://old/", &[1, 64, 8, 4, 10, 9, 8, 7, 3, 0x12, 0x34], &[10]];
-        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
-        socket.send_to(&beacon.concat(), "224.0.0.142:4551").expect("it is sent");
+        UdpSocket::bind("0.0.0.0:0").expect("a socket")
     });
-    let status = wait_for(&mut app, |status| neighbours(status) == ["dtn://old/"]);
+    let beacon =
+        [&[4, 0b1011, 0, 1, 10][..], b"dtn://old/", &[1, 64, 8, 4, 10, 9, 8, 7, 3, 0x12, 0x34], &[10]];
+    let status = wait_for(&mut app, |status| {
+        socket.send_to(&beacon.concat(), "224.0.0.142:4551").expect("it is sent");
+        neighbours(status) == ["dtn://old/"]
+    });
     let found = neighbour(&status, "dtn://old/");
     // The address is the one of the datagram, whatever the beacon says.
     assert_eq!((found["by"].as_str(), found["at"].as_str()), (Some("ipnd"), Some("192.0.2.2:4660")));
@@ -357,10 +368,10 @@ fn announcements_from_elsewhere_and_to_one_node_alone_are_not_heard() {
 #[test]
 fn a_neighbour_that_does_not_listen_calls_by_itself() {
     let Some(network) = Network::make(2) else { return };
-    let listening = network.start(0, "a", "peers = 'any'");
+    let listening = network.start(0, "a", RARELY, "peers = 'any'");
     let text = format!(
         "node = 'dtn://b/'\nstorage.kind = 'memory'\n\
-         [discovery]\ninterval = '2 s'\nidle = '5 s'\npeers = 'any'\ngroups = ['{GROUP}']"
+         [discovery]\ninterval = '{RARELY}'\nidle = '5 s'\npeers = 'any'\ngroups = ['{GROUP}']"
     );
     let setup = NodeSetup::new(config(&text));
     let silent = network.at(1, move || Node::start(setup).expect("it starts"));
@@ -381,12 +392,13 @@ fn a_configured_link_without_a_peer_takes_the_place_of_the_found_one() {
     let Some(network) = Network::make(2) else { return };
     let text = format!(
         "node = 'dtn://b/'\nlisten = ['0.0.0.0:4556', '0.0.0.0:4557']\nstorage.kind = 'memory'\npeers = 'any'\n\
-         [discovery]\ninterval = '2 s'\npeers = 'any'\ngroups = ['{GROUP}']"
+         [discovery]\ninterval = '{RARELY}'\npeers = 'any'\ngroups = ['{GROUP}']"
     );
     let setup = NodeSetup::new(config(&text));
     let hub = network.at(1, move || Node::start(setup).expect("it starts"));
     watch::enter(&hub);
-    let node = network.start(0, "a", "peers = 'any'\n[[link]]\nname = 'hub'\naddress = '192.0.2.2:4557'\n");
+    let node =
+        network.start(0, "a", RARELY, "peers = 'any'\n[[link]]\nname = 'hub'\naddress = '192.0.2.2:4557'\n");
     let mut app = App::new(&node);
     let status = wait_for(&mut app, |status| {
         let links = status["links"].as_array().expect("a list");

@@ -12,7 +12,7 @@ use longwire_node::Node;
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_proto::service::{BundleName, CreationTimestamp};
 use peer::{Peer, bundle, transfer, transfer_3};
-use small_disk::{DISK_BYTES, Kind, SmallDisk};
+use small_disk::{DISK_BYTES, Kind, SmallDisk, without_new_processes};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -54,9 +54,11 @@ fn files_over_a_full_disk(kind: Kind, versions: &str) {
         _ => None,
     });
     assert!(reason.contains("full"), "{reason}");
+    let alone = without_new_processes();
     drop((there, stopped));
     // As after a crash, with the disk as full.
     let relay = relay(&disk.path, versions, at, later);
+    drop(alone);
     let mut there = App::new(&relay);
     let status = there.wait_status(|status| status["ready"] == true);
     assert_eq!(status["store"]["damaged"], 0, "{status:#}");
@@ -160,8 +162,10 @@ fn refused_with_the_code_for_it(kind: Kind, version: u8) {
     assert_eq!(try_one(300_000), Ok(()));
     assert_eq!(app.status()["bundles"], 2);
     // Accepted bundles are still in the store after a restart.
+    let alone = without_new_processes();
     drop((app, node));
     let node = relay(&disk.path, &version.to_string(), at, nobody);
+    drop(alone);
     let status = App::new(&node).wait_status(|status| status["ready"] == true);
     assert_eq!((&status["bundles"], &status["store"]["damaged"]), (&2.into(), &0.into()), "{status:#}");
 }

@@ -119,9 +119,8 @@ fn tcp(service: &str, to: SocketAddr) -> (String, String) {
 }
 
 fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("it is bound");
-    (listener, address)
+    let address = reserved();
+    (TcpListener::bind(address).expect("it is its own"), address)
 }
 
 fn connect(to: SocketAddr) -> TcpStream {
@@ -269,7 +268,7 @@ fn a_reset_or_a_failure_at_one_end_is_a_reset_at_the_other() {
 fn a_node_that_vanishes_is_a_reset_at_both_ends() {
     let (listener, address) = listener();
     let (near, far) = tcp("reliable", address);
-    let scene = Scene::new(0.0, &near, &format!("aerotp.silence-limit = '3 s'\n{far}"));
+    let scene = Scene::new(0.0, &near, &format!("aerotp.silence-limit = '8 s'\n{far}"));
     let mut here = connect(scene.address());
     let mut there = accept(&listener);
     here.write_all(b"beginning").expect("it is taken");
@@ -408,23 +407,29 @@ fn a_stream_with_negative_acknowledgements_is_whole_or_reset() {
     let (listener, address) = listener();
     let (near, far) = tcp("nack", address);
     let scene = Scene::new(2e-5, &near, &far);
+    let files: Vec<_> = (0..10).map(|number| payload(60_000, number)).collect();
     let mut whole = 0;
-    for number in 0..10 {
-        let file = payload(60_000, number);
+    for file in &files {
         let mut here = connect(scene.address());
         // It may be reset meanwhile.
-        let written = here.write_all(&file).and_then(|()| here.shutdown(Shutdown::Write));
+        let written = here.write_all(file).and_then(|()| here.shutdown(Shutdown::Write));
         // The far program is not called if nothing of the beginning arrives.
         let Some(mut there) = accept_unless_reset(&listener, &mut here, written.is_err()) else { continue };
         let mut got = Vec::new();
+        // The far program may be called for an earlier file, after the near one has been reset.
         match there.read_to_end(&mut got) {
             Ok(_) => {
-                assert!(got == file[..], "{} bytes, and an end in good order", got.len());
+                assert!(
+                    files.iter().any(|file| got == file[..]),
+                    "{} bytes, and an end in good order",
+                    got.len()
+                );
                 whole += 1;
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-                assert!(file.starts_with(&got), "{} bytes before a reset", got.len());
+                let is_beginning = files.iter().any(|file| file.starts_with(&got));
+                assert!(is_beginning, "{} bytes before a reset", got.len());
             }
         }
     }

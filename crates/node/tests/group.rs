@@ -112,6 +112,7 @@ fn whoever_listens_gets_what_is_for_nobody_in_particular() {
     let (alice, nodes) = stations(&air, &[]);
     let (mut here, mut there) = (App::new(&alice), listeners(&nodes));
     here.wait_status(|status| status["links"][0]["up"] == true && status["tncs"][0]["up"] == true);
+    air.wait_for_programs();
     let file = payload(3000, 4);
     here.send(NEWS, &file, MessageOptions::default());
     let status = here.wait_status(|status| status["bundles"] == 0);

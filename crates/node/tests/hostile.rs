@@ -9,6 +9,7 @@ mod peer;
 
 use besieged::Besieged;
 use bytes::Bytes;
+use common::DEADLINE;
 use longwire_proto::bp::{Block, BlockFlags, Bundle, Content, CrcType, DtnTime, Fragment, HopCount};
 use longwire_proto::rng::Rng;
 use longwire_proto::tcpcl::v4::wire::{END, Message, RefuseReason, RejectReason, START};
@@ -22,8 +23,6 @@ use std::time::Duration;
 const MEMORY_MAX: u64 = 140 << 20;
 /// Length of the friendly peer's file.
 const FILE_BYTES: usize = 300_000;
-/// Maximum time until a connection ends that must be closed.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn the_node_itself() {
@@ -56,7 +55,7 @@ fn lengths_beyond_all_bounds() {
     bob.wait_count("/sessions/refused", 1);
     // A segment of that length ends the session.
     peer.say(&segment_header(START, 2, Bytes::new(), huge)).unwrap();
-    peer.hear_all(PATIENCE);
+    peer.hear_all(DEADLINE);
     bob.wait_count("/sessions/violations", 1);
     // Version 3: a LENGTH of that many bytes is refused, a number of eleven bytes is invalid.
     let mut peer = Peer::stranger_3(bob.address).unwrap();
@@ -64,7 +63,7 @@ fn lengths_beyond_all_bounds() {
     assert_eq!(peer.hear(1).unwrap()[0] >> 4, 3, "a refusal");
     bob.wait_count("/sessions/refused", 2);
     peer.say(&[&[0x13][..], &[0xff; 11]].concat()).unwrap();
-    peer.hear_all(PATIENCE);
+    peer.hear_all(DEADLINE);
     bob.wait_count("/sessions/violations", 2);
     let mut peer = Peer::stranger_3(bob.address).unwrap();
     // An endless segment takes no more memory than what was received.
@@ -115,7 +114,8 @@ fn half_open_sessions_end_in_time() {
     peers[2].say(b"dt").unwrap();
     peers[3].say(&contact_3("dtn://mallory/")[..9]).unwrap();
     for peer in &mut peers {
-        peer.hear_all(PATIENCE);
+        // Half of the time until the node ends them without that setting.
+        peer.hear_all(Duration::from_secs(30));
     }
     bob.wait_count("/sessions/late", 4);
     holds(&mut bob);
@@ -171,9 +171,8 @@ fn thousands_of_connections() {
         }
     }
     holds(&mut bob);
-    let status = bob.status();
-    let arrived = status["callers"]["arrived"].as_u64();
-    assert!(arrived >= Some(3900), "{:#}", status["callers"]);
+    // The last ones may not be accepted yet.
+    bob.wait_count("/callers/arrived", 3900);
 }
 
 fn garbage(rng: &mut Rng, length: usize) -> Vec<u8> {
@@ -279,7 +278,7 @@ fn messages_that_belong_to_nothing() {
     for case in [vec![0x10, 3, 1, 2, 3], vec![0x20, 5], vec![0xf0]] {
         let mut peer = Peer::stranger_3(bob.address).unwrap();
         peer.say(&case).unwrap();
-        peer.hear_all(PATIENCE);
+        peer.hear_all(DEADLINE);
     }
     holds(&mut bob);
 }
@@ -293,11 +292,11 @@ fn floods_of_messages_that_do_nothing() {
         let mut peer = Peer::stranger_4(bob.address).unwrap();
         // The node closes the connection before all is sent.
         let _ = peer.say(&flood);
-        peer.hear_all(PATIENCE);
+        peer.hear_all(DEADLINE);
     }
     let mut peer = Peer::stranger_3(bob.address).unwrap();
     let _ = peer.say(&[0x40; 100_000]);
-    peer.hear_all(PATIENCE);
+    peer.hear_all(DEADLINE);
     bob.wait_count("/sessions/floods", 3);
     holds(&mut bob);
 }

@@ -5,7 +5,7 @@ mod common;
 mod peer;
 
 use bytes::Bytes;
-use common::{App, Place, Until, config, payload, start};
+use common::{App, DEADLINE, Place, Until, config, payload, start};
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::tls::issue::{Authority, CertificateRequest};
 use longwire_node::{Node, NodeSetup};
@@ -15,7 +15,6 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const QUICK: &str = "\n[tcpcl]\nreconnect-min = '20 ms'\nreconnect-max = '100 ms'\n";
 const BUNDLES: u64 = 40;
 
@@ -92,10 +91,10 @@ fn a_second_caller_with_a_node_id_is_refused_and_gets_nothing() {
         let mut impostor = Peer::call(at).unwrap();
         impostor.say(&[CONTACT_4, &sess_init(name)].concat()).unwrap();
         // A contact header and a SESS_TERM with the reason `busy`: it never has a session.
-        assert_eq!(impostor.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat(), "{name}");
+        assert_eq!(impostor.hear_all(DEADLINE), [CONTACT_4, &[5, 0, 3]].concat(), "{name}");
     }
     let mut impostor = Peer::up_3(at, "dtn://alice/").unwrap();
-    assert_eq!(impostor.hear_all(PATIENCE), [0x52, 0x02], "a SHUTDOWN with the reason `busy`");
+    assert_eq!(impostor.hear_all(DEADLINE), [0x52, 0x02], "a SHUTDOWN with the reason `busy`");
     all_arrive(&mut here, &mut there, "dtn://alice/");
     assert_eq!(here.status()["callers"]["refused_taken"], 4);
     // After she has left, the node ID is free without a delay.
@@ -125,7 +124,7 @@ fn a_caller_with_the_node_id_of_a_link_that_is_up_gets_nothing() {
     all_arrive(&mut here, &mut there, "dtn://alice/");
     for mut impostor in impostors {
         impostor.0.shutdown(std::net::Shutdown::Write).unwrap();
-        let heard = impostor.hear_all(PATIENCE);
+        let heard = impostor.hear_all(DEADLINE);
         assert!(heard.len() < 100, "an end of session at most: {} bytes", heard.len());
     }
 }
@@ -193,12 +192,12 @@ fn a_nodes_own_id_is_refused_from_callers() {
     let at = bob.addresses()[0];
     let mut impostor = Peer::call(at).unwrap();
     impostor.say(&[CONTACT_4, &sess_init("dtn://bob/")].concat()).unwrap();
-    assert_eq!(impostor.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 4]].concat(), "the contact fails");
+    assert_eq!(impostor.hear_all(DEADLINE), [CONTACT_4, &[5, 0, 4]].concat(), "the contact fails");
     let mut impostor = Peer::up_3(at, "dtn://bob").unwrap();
-    impostor.hear_all(PATIENCE);
+    impostor.hear_all(DEADLINE);
     let mut impostor = Peer::call(at).unwrap();
     impostor.say(&[CONTACT_4, &sess_init("dtn://bob/inbox")].concat()).unwrap();
-    impostor.hear_all(PATIENCE);
+    impostor.hear_all(DEADLINE);
     let status = App::new(&bob).status();
     assert!(link(&status, |_| true).is_none(), "{:#}", status["links"]);
     assert_eq!(
@@ -470,7 +469,7 @@ fn who_has_a_node_id_is_asked_whether_it_is_there_when_another_one_claims_it() {
     loop {
         let mut second = Peer::call(at).unwrap();
         second.say(&[CONTACT_4, &sess_init("dtn://alice/")].concat()).unwrap();
-        assert_eq!(second.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat());
+        assert_eq!(second.hear_all(DEADLINE), [CONTACT_4, &[5, 0, 3]].concat());
         let mut said = [0];
         if std::io::Read::read_exact(&mut first.0, &mut said).is_ok() {
             // A KEEPALIVE; the next regular one would be due in an hour.
@@ -491,7 +490,7 @@ fn who_claims_a_node_id_again_and_again_does_not_make_its_session_end() {
     for _ in 0..60 {
         let mut impostor = Peer::call(bob.addresses()[0]).unwrap();
         impostor.say(&[CONTACT_4, &sess_init("dtn://alice/")].concat()).unwrap();
-        assert_eq!(impostor.hear_all(PATIENCE), [CONTACT_4, &[5, 0, 3]].concat());
+        assert_eq!(impostor.hear_all(DEADLINE), [CONTACT_4, &[5, 0, 3]].concat());
     }
     all_arrive(&mut here, &mut there, "dtn://alice/");
     let counters = there.status()["links"][0]["counters"].clone();
@@ -564,7 +563,7 @@ fn answer(node: &Node, node_id: &str) -> u8 {
     runtime.block_on(async {
         here.write_all(&[CONTACT_4, &sess_init(node_id)].concat()).await.expect("it reads");
         let mut heard = [0; 7];
-        tokio::time::timeout(PATIENCE, here.read_exact(&mut heard))
+        tokio::time::timeout(DEADLINE, here.read_exact(&mut heard))
             .await
             .expect("in time")
             .expect("an answer");

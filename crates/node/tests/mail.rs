@@ -3,7 +3,7 @@
 mod common;
 
 use common::mail::{MailProgram, messages, python};
-use common::{App, Place, config, start};
+use common::{App, Place, config, reserved, start};
 use longwire_node::config::security::new_key;
 use longwire_node::message::{MessageOptions, Reply, Request};
 use longwire_node::view::Filter;
@@ -11,7 +11,7 @@ use longwire_node::{Config, Node, NodeSetup, system_dtn_ms};
 use longwire_proto::service::BundleName;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Two nodes with users, and a link between them.
 struct Pair {
@@ -190,12 +190,12 @@ fn what_cannot_go_is_refused_with_its_reason() {
 /// The time on the link is known from its rate, and limited.
 #[test]
 fn a_message_that_takes_too_long_is_refused() {
-    let place = Place::new("mail-slow");
+    let (place, nobody) = (Place::new("mail-slow"), reserved());
     let node = start(config(&format!(
         "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\nlisten = '127.0.0.1:0'\n\
-         air-time-max = '1 min'\n[[tnc]]\nname = 'vhf'\naddress = '127.0.0.1:9'\ncallsign = 'DL1XYZ-1'\n[[link]]\n\
+         air-time-max = '1 min'\n[[tnc]]\nname = 'vhf'\naddress = '{nobody}'\ncallsign = 'DL1XYZ-1'\n[[link]]\n\
          name = 'radio'\nkind = 'ax25cl'\ntnc = 'vhf'\ncallsign = 'DL1XYZ-2'\npeer = 'dtn://bob/'\n[[link]]\nname = 'slow'\n\
-         address = '127.0.0.1:9'\nrate-bps = 8000\npeer = 'dtn://carol/'\n",
+         address = '{nobody}'\nrate-bps = 8000\npeer = 'dtn://carol/'\n",
         place.0.join("mail").display()
     )));
     let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
@@ -321,16 +321,28 @@ fn a_mailbox_that_cannot_be_written_holds_up_no_other() {
 
 #[test]
 fn a_message_whose_lifetime_ends_is_told_as_failed() {
+    const LIFETIME_MS: u64 = 600_000;
     let place = Place::new("mail-expired");
-    let node = start(config(&format!(
+    let config = config(&format!(
         "node = 'dtn://alice/'\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\nlisten = '127.0.0.1:0'\n\
-         lifetime = '100 ms'\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'\n",
-        place.0.join("mail").display()
-    )));
+         lifetime = '{LIFETIME_MS} ms'\n[[link]]\nname = 'bob'\naddress = '{}'\npeer = 'dtn://bob/'\n",
+        place.0.join("mail").display(),
+        reserved()
+    ));
+    // The time passes once the message is accepted.
+    let passed_ms = Arc::new(AtomicU64::new(0));
+    let clock = passed_ms.clone();
+    let wall_clock = Arc::new(move || system_dtn_ms()?.checked_add(clock.load(Ordering::Relaxed)));
+    let node = Node::start(NodeSetup { wall_clock, ..NodeSetup::new(config) }).expect("it starts");
     let mut program = MailProgram::connect(node.mail_address().expect("it listens"));
     let reply = program.submit("alice@alice", &["bob@bob"], LETTER);
     assert!(reply.starts_with("250 "), "{reply}");
-    App::new(&node).wait_status(|status| status["mail"]["counters"]["notices_failed"] == 1);
+    passed_ms.store(LIFETIME_MS, Ordering::Relaxed);
+    node.clock_jumped();
+    let mut app = App::new(&node);
+    app.wait_status(|status| status["clock_ahead_s"] != 0.0);
+    app.ask(Request::TrustClock);
+    app.wait_status(|status| status["mail"]["counters"]["notices_failed"] == 1);
     let notices = messages(&place.0.join("mail/alice"));
     assert!(notices[0].contains("Status: 5.4.7\n"), "{notices:?}");
     assert!(notices[0].contains("its lifetime ended before it could leave dtn://alice/"), "{notices:?}");
@@ -366,10 +378,11 @@ fn only_so_many_mail_programs_at_a_time() {
 
 /// A node with mail and two links that never come up.
 fn lonely(place: &Place, first: &str, of_mail: &str) -> Node {
+    let nobody = reserved();
     start(config(&format!(
         "node = 'dtn://alice/'\n{first}\nstorage.kind = 'memory'\n[mail]\nfolder = '{}'\nusers = ['alice']\n\
-         listen = '127.0.0.1:0'\n{of_mail}\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'\n[[link]]\nname = 'dave'\n\
-         address = '127.0.0.1:9'\npeer = 'dtn://dave/'\n",
+         listen = '127.0.0.1:0'\n{of_mail}\n[[link]]\nname = 'bob'\naddress = '{nobody}'\npeer = 'dtn://bob/'\n[[link]]\nname = 'dave'\n\
+         address = '{nobody}'\npeer = 'dtn://dave/'\n",
         place.0.join("mail").display()
     )))
 }
@@ -421,7 +434,7 @@ fn envelopes_have_the_addresses_that_every_node_knows() {
 /// Nothing of it leaves the node, and it is no failure.
 #[test]
 fn a_message_to_a_user_of_the_same_node_waits_for_nothing() {
-    let pair = Pair::start("mail-local", "lifetime = '3 s'");
+    let pair = Pair::start("mail-local", "");
     assert!(pair.program().submit("alice@alice", &["alice@alice"], LETTER).starts_with("250 "));
     pair.wait(&pair.alice, "delivered", 1);
     pair.wait_without_failure();

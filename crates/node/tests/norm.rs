@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{App, config, payload, start, web};
+use common::{App, config, payload, reserved, start, web};
 use longwire_node::Node;
 use longwire_node::message::MessageOptions;
-use std::net::UdpSocket;
 
 #[test]
 fn bundles_of_any_length_arrive_as_objects_and_are_acknowledged() {
@@ -36,19 +35,18 @@ fn bundles_of_any_length_arrive_as_objects_and_are_acknowledged() {
 /// Endpoint that all receivers share; it belongs to no node.
 const NEWS: &str = "dtn://news/~all";
 
-/// Address of a group on the loopback interface, for one test.
+/// Address of a group on the loopback interface, for one test of this process.
 fn group() -> String {
-    let free = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let port = free.local_addr().expect("it is bound").port();
-    format!("239.255.{}.{}%lo:{port}", port / 256, port % 256)
+    let own = reserved();
+    format!("239.{}%lo:{}", own.ip().to_string().trim_start_matches("127."), own.port())
 }
 
-/// A node that sends to the group with these members.
-fn sender(group: &str, members: &str) -> Node {
+/// A node that sends to the group with these members. `norm`: more settings.
+fn sender(group: &str, members: &str, norm: &str) -> Node {
     start(config(&format!(
         "node = 'dtn://alice/'\nhttp.listen = '127.0.0.1:0'\nstorage.kind = 'memory'\n[agent]\nbackoff-min = '20 ms'\n\
-         backoff-max = '100 ms'\n[norm]\ngrtt = '10 ms'\nsilence-limit = '500 ms'\nrobust-factor = 3\nretry-min = '50 ms'\n[[link]]\n\
-         name = 'all'\nkind = 'norm'\naddress = '{group}'\nrate-bps = 100_000_000\nnorm = {{ members = [{members}] }}\n[[route]]\n\
+         backoff-max = '100 ms'\n[norm]\ngrtt = '10 ms'\n{norm}[[link]]\n\
+         name = 'all'\nkind = 'norm'\naddress = '{group}'\nrate-bps = 4_000_000\nnorm = {{ members = [{members}] }}\n[[route]]\n\
          to = 'dtn://news/*'\nvia = 'all'\n"
     )))
 }
@@ -63,7 +61,7 @@ fn one_transmission_to_a_group_brings_all_members_every_byte() {
     let nodes = [receiver(&group, "ipn:7.0"), receiver(&group, "dtn://carol/")];
     let mut there: Vec<App> = nodes.iter().map(App::new).collect();
     there.iter_mut().for_each(|app| app.register(NEWS, 2_000_000));
-    let alice = sender(&group, "'ipn:7.0', 'dtn://carol/'");
+    let alice = sender(&group, "'ipn:7.0', 'dtn://carol/'", "");
     let mut here = App::new(&alice);
     let file = payload(300_000, 1);
     let sent = here.send(NEWS, &file, MessageOptions::default());
@@ -87,7 +85,8 @@ fn a_bundle_stays_until_the_last_member_of_the_group_has_it() {
     let bob = receiver(&group, "ipn:7.0");
     let mut there = App::new(&bob);
     there.register(NEWS, 1 << 20);
-    let alice = sender(&group, "'ipn:7.0', 'ipn:8.0'");
+    let impatient = "silence-limit = '500 ms'\nrobust-factor = 3\nretry-min = '50 ms'\n";
+    let alice = sender(&group, "'ipn:7.0', 'ipn:8.0'", impatient);
     let mut here = App::new(&alice);
     let file = payload(10_000, 2);
     let sent = here.send(NEWS, &file, MessageOptions::default());

@@ -284,9 +284,6 @@ fn an_application_that_does_not_read_is_cut_off_and_too_many_are_turned_away() {
     let alice = start(Config { control: Some(path.clone()), ..config(text) });
     let mut deaf = UnixStream::connect(&path).unwrap();
     deaf.set_read_timeout(Some(DEADLINE)).unwrap();
-    let head = br#"{"request":"status"}"#;
-    let request = [&(head.len() as u32).to_be_bytes()[..], &[0; 4], head].concat();
-    deaf.write_all(&request.repeat(2000)).unwrap();
     let mut app = App::new(&alice);
     app.wait_status(|status| status["control"]["now"] == 1);
     let mut said = String::new();
@@ -296,6 +293,9 @@ fn an_application_that_does_not_read_is_cut_off_and_too_many_are_turned_away() {
     other.read_exact(&mut [0; 8]).unwrap();
     other.read_to_string(&mut said).unwrap();
     assert!(said.contains("too many applications"), "{said}");
+    let head = br#"{"request":"status"}"#;
+    let request = [&(head.len() as u32).to_be_bytes()[..], &[0; 4], head].concat();
+    deaf.write_all(&request.repeat(2000)).unwrap();
     let status = app.wait_status(|status| status["control"]["stalled"] == 1 && status["control"]["now"] == 0);
     assert_eq!(status["control"]["turned_away"], 1);
     // The peer has not read everything, so the connection may be reset.

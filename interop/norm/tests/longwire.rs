@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{GROUP, LINGER, Namespace, PATIENCE, Peer, Place, free_port, has, number, sha256, text};
+use common::{GROUP, LINGER, Namespace, PATIENCE, Peer, Place, has, number, port, sha256, text};
 use std::fs;
 
 /// Side that has the engine of Longwire; the other one has NRL's library.
@@ -33,7 +33,7 @@ impl Own {
 
 /// A transfer by unicast of one object, with the watermark of its receiver.
 fn unicast(own: Own, kind: &str, bytes: usize, send: &[&str], receive: &[&str]) {
-    let (place, port) = (Place::new(), free_port());
+    let (place, port) = (Place::new(), port());
     let (path, hash) = place.file("object", bytes);
     let common = ["--address", "127.0.0.1", "--port", &port];
     let folder = place.0.join("got");
@@ -127,7 +127,7 @@ fn messages_of_streams_arrive_with_nothing_between_them() {
 /// Without named receivers, the sender learns the only one from its answers.
 #[test]
 fn a_receiver_that_is_not_named_acknowledges() {
-    let (place, port) = (Place::new(), free_port());
+    let (place, port) = (Place::new(), port());
     let (path, hash) = place.file("object", 100_000);
     let common = ["--address", "127.0.0.1", "--port", &port];
     let receive = ["receive", "--node", "2", "--rx-loss", "5", "--linger", LINGER];
@@ -143,7 +143,7 @@ fn a_receiver_that_is_not_named_acknowledges() {
 #[test]
 fn a_silent_receiver_restores_losses_from_parity_that_comes_unasked() {
     for own in BOTH {
-        let (place, port) = (Place::new(), free_port());
+        let (place, port) = (Place::new(), port());
         let (path, hash) = place.file("object", 200_000);
         let common = ["--address", "127.0.0.1", "--port", &port];
         let receive = ["receive", "--node", "2", "--silent", "--rx-loss", "5"];
@@ -157,10 +157,10 @@ fn a_silent_receiver_restores_losses_from_parity_that_comes_unasked() {
 #[test]
 fn a_receiver_that_begins_after_the_sender_gets_all_of_the_object() {
     for own in BOTH {
-        let (place, port) = (Place::new(), free_port());
+        let (place, port) = (Place::new(), port());
         let (path, hash) = place.file("object", 500_000);
         let common = ["--address", "127.0.0.1", "--port", &port];
-        let send = ["send", "--node", "1", "--watermark", "2", "--rate", "2000000", "--data", &path];
+        let send = ["send", "--node", "1", "--watermark", "2", "--rate", "1000000", "--data", &path];
         let sender = own.sender(None, &[&send, &common[..]].concat());
         let receive = ["receive", "--node", "2", "--linger", LINGER];
         let mut receiver = own.receiver(None, &[&receive, &common[..]].concat());
@@ -174,7 +174,7 @@ fn a_receiver_that_begins_after_the_sender_gets_all_of_the_object() {
 #[test]
 fn a_sender_that_restarts_is_received() {
     for own in BOTH {
-        let (place, port, tx_port) = (Place::new(), free_port(), free_port());
+        let (place, port, tx_port) = (Place::new(), port(), port());
         let [(old, _), (new, hash)] = [place.file("old", 2_000_000), place.file("new", 300_000)];
         let common = ["--address", "127.0.0.1", "--port", &port];
         let receive = ["receive", "--node", "2", "--rx-loss", "2", "--linger", LINGER];
@@ -245,7 +245,7 @@ fn a_late_receiver_gets_old_objects_if_it_asks_for_them() {
             own.receiver(Some(&namespace), &arguments)
         };
         let mut early = receive("2", &["--objects", "2"]);
-        let send = ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--rate", "2000000"];
+        let send = ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--rate", "1000000"];
         let objects = ["--data", &old, "--data", &new];
         let sender = own.sender(Some(&namespace), &[&send, group(own == Own::Sender), &objects].concat());
         assert!(has(&early.completed(), "sha256", &text(&old_hash)), "{own:?}");

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{LINGER, Namespace, PATIENCE, Peer, Place, free_port, has, sha256, text};
+use common::{LINGER, Namespace, PATIENCE, Peer, Place, has, port, sha256, text};
 use std::fs;
 use std::process::Command;
 
 /// A transfer by unicast of one object, with the watermark of its receiver.
 fn unicast(kind: &str, bytes: usize, send: &[&str], receive: &[&str]) -> (Vec<String>, String) {
-    let (place, port) = (Place::new(), free_port());
+    let (place, port) = (Place::new(), port());
     let (path, hash) = place.file("object", bytes);
     let common = ["--address", "127.0.0.1", "--port", &port];
     let folder = place.0.join("got");
@@ -61,7 +61,7 @@ fn each_mode_of_congestion_control_delivers() {
 
 #[test]
 fn a_silent_receiver_restores_losses_from_parity_that_comes_unasked() {
-    let (place, port) = (Place::new(), free_port());
+    let (place, port) = (Place::new(), port());
     let (path, hash) = place.file("object", 200_000);
     let common = ["--address", "127.0.0.1", "--port", &port];
     let receiver = ["receive", "--node", "2", "--silent", "--rx-loss", "5"];
@@ -75,14 +75,14 @@ fn a_silent_receiver_restores_losses_from_parity_that_comes_unasked() {
 
 #[test]
 fn a_node_that_is_not_there_does_not_acknowledge() {
-    let (place, port) = (Place::new(), free_port());
+    let (place, port) = (Place::new(), port());
     let (path, _) = place.file("object", 10_000);
     let common = ["--address", "127.0.0.1", "--port", &port];
     let mut receiver =
-        Peer::start(None, &[&["receive", "--node", "2", "--linger", "5"], &common[..]].concat());
-    let sender =
-        ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--probing", "off", "--data", &path];
-    let sender = Peer::start(None, &[&sender, &common[..]].concat());
+        Peer::start(None, &[&["receive", "--node", "2", "--linger", LINGER], &common[..]].concat());
+    let sender = ["send", "--node", "1", "--watermark", "2,3", "--grtt", "0.1", "--probing", "off"];
+    let object = ["--robust", "60", "--data", &path];
+    let sender = Peer::start(None, &[&sender[..], &object, &common].concat());
     receiver.completed();
     let (status, heard) = sender.end();
     let said =
@@ -93,7 +93,7 @@ fn a_node_that_is_not_there_does_not_acknowledge() {
 
 #[test]
 fn a_peer_ends_by_itself_when_nothing_comes() {
-    let port = free_port();
+    let port = port();
     let arguments = ["receive", "--address", "127.0.0.1", "--port", &port, "--node", "2", "--timeout", "0.2"];
     let output = Command::new(env!("CARGO_BIN_EXE_norm-peer")).args(arguments).output().expect("it runs");
     assert_eq!(output.status.code(), Some(1));
@@ -151,7 +151,7 @@ fn a_late_receiver_gets_old_objects_if_it_asks_for_them() {
     };
     let mut early = receive("2", &["--objects", "2"]);
     let sender = ["send", "--node", "1", "--watermark", "2,3,4", "--grtt", "0.1", "--probing", "off"];
-    let objects = ["--data", &old, "--data", &new, "--rate", "2000000"];
+    let objects = ["--data", &old, "--data", &new, "--rate", "1000000"];
     let sender = Peer::start(Some(&namespace), &[&sender, &common::GROUP[..], &objects].concat());
     assert!(has(&early.completed(), "sha256", &text(&old_hash)));
     let mut late = [receive("3", &["--sync", "all", "--objects", "2"]), receive("4", &["--sync", "current"])];

@@ -1,9 +1,10 @@
 //! dtn7-rs: its daemon as a process, and its application over its HTTP interface.
 
 use crate::peer::{Caller, Peer, until};
-use crate::{Place, free_port, installed};
+use crate::{DEADLINE, Place, installed, port, reserved};
 use bytes::Bytes;
 use longwire_proto::bp::{Bundle, DecodePolicy};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,22 +18,22 @@ pub struct Dtn7 {
     _process: Child,
     _place: Place,
     web: u16,
-    /// Port on which it listens for TCPCL.
-    pub port: u16,
+    /// Address at which it listens for TCPCL.
+    pub address: SocketAddr,
 }
 
 impl Dtn7 {
-    /// Starts a daemon, which connects to our node at this port if it is the caller.
-    pub async fn start(caller: Caller, our_port: u16) -> Dtn7 {
+    /// Starts a daemon, which connects to our node at this address if it is the caller.
+    pub async fn start(caller: Caller, ours: SocketAddr) -> Dtn7 {
         let place = Place::new("dtn7");
-        let (web, port) = (free_port(), free_port());
+        let (web, address) = (port(), reserved());
         let log = std::fs::File::create(place.0.join("log")).expect("a log file");
         let mut command = Command::new(installed("dtn7/bin/dtnd"));
         command
             .args(["--nodeid", "dtn7", "--endpoint", "inbox", "--disable_nd", "--ipv4"])
             .args(["--interval", "0", "--janitor", "300ms", "--peer-timeout", "1h", "--db", "mem"])
             .args(["--routing", "epidemic", "--web-port", &web.to_string()])
-            .args(["--cla", &format!("tcp:port={port}:bind=127.0.0.1")])
+            .args(["--cla", &format!("tcp:port={}:bind={}", address.port(), address.ip())])
             .arg("--workdir")
             .arg(&place.0)
             .stdin(Stdio::null())
@@ -40,13 +41,12 @@ impl Dtn7 {
             .stderr(log)
             .kill_on_drop(true);
         if caller == Caller::They {
-            command.args(["--static-peer", &format!("tcp://127.0.0.1:{our_port}/longwire")]);
+            command.args(["--static-peer", &format!("tcp://{ours}/longwire")]);
         }
         let process = command.spawn().expect("dtnd is installed: `./test interop` does it");
-        let dtn7 = Dtn7 { _process: process, _place: place, web, port };
-        let up = until(Duration::from_secs(30), || async {
-            http(web, "GET", "/status/nodeid", &[]).await.is_ok()
-                && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
+        let dtn7 = Dtn7 { _process: process, _place: place, web, address };
+        let up = until(DEADLINE, || async {
+            http(web, "GET", "/status/nodeid", &[]).await.is_ok() && TcpStream::connect(address).await.is_ok()
         });
         assert!(up.await, "dtnd does not listen");
         dtn7

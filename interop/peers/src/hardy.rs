@@ -1,6 +1,5 @@
 //! The crates `hardy-bpa` and `hardy-tcpclv4`: a node in this process.
 
-use crate::free_port;
 use crate::peer::{Caller, Peer};
 use bytes::Bytes;
 use hardy_async::sync::spin::Once;
@@ -76,7 +75,7 @@ impl Hardy {
     pub async fn start(caller: Caller, tls: Option<&Path>) -> Hardy {
         // Fails if an earlier node in this process has installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let port = free_port();
+        let port = crate::port();
         let node: NodeId = format!("ipn:{NODE}.0").parse().expect("a node id");
         let bpa = Bpa::builder().node_ids([node].as_slice().try_into().expect("one node id"));
         let bpa = bpa.build().await.expect("it can be built");
@@ -100,8 +99,7 @@ impl Hardy {
     }
 
     /// Connects to our node.
-    pub async fn call(&self, port: u16) -> Result<(), String> {
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
+    pub async fn call(&self, address: SocketAddr) -> Result<(), String> {
         self.cla.connect(&address).await.map_err(|error| error.to_string())
     }
 

@@ -18,22 +18,33 @@ pub mod peer;
 pub mod pyd3tn;
 pub mod table;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 /// Folder in which `./test` installs programs that are not crates of this workspace.
 pub fn installed(what: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(what)
 }
 
-/// Returns a free port that is not assigned by chance: below the ephemeral ports of the operating system, and never
-/// twice in this process.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + (std::process::id() % 64) as u16 * 100;
-    let mut ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed) % 5000).take(5000);
-    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+/// Reserves an address: on a loopback address of this process, and below the ephemeral ports of the operating system, so
+/// that no other process ever has it.
+pub fn reserved() -> SocketAddr {
+    // Process IDs have 22 bits.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, 64 | a, b, c], port()))
 }
+
+/// Returns a port for a program that listens at an address of its own choice: below the ephemeral ports, and never twice
+/// in this process. Trying it out would not help: a process that starts just then has a copy of the socket for an instant.
+pub fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    10_000 + (std::process::id() % 1000) as u16 * 20 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Limit for every step that should succeed, even on a heavily loaded machine.
+pub const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Temporary folder, removed on drop.
 #[derive(Debug)]

@@ -1,9 +1,11 @@
 //! Our node, in this process.
 
+use crate::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
 use longwire_node::{AppClient, Config, Node, NodeSetup};
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,13 +30,13 @@ impl Ours {
         let inbox = if text.contains("ipn:") { "5" } else { "inbox" };
         ours.ask(Request::Register { endpoint: inbox.to_owned(), inline_bytes: 0 }).await;
         let registered = |said: &Message<Reply>| matches!(said.head, Reply::Registered { .. });
-        ours.hear(Duration::from_secs(10), registered).await.expect("the inbox is free");
+        ours.hear(DEADLINE, registered).await.expect("the inbox is free");
         ours
     }
 
-    /// Port on which the node listens.
-    pub fn port(&self) -> u16 {
-        self.node.addresses()[0].port()
+    /// Address at which the node listens.
+    pub fn address(&self) -> SocketAddr {
+        self.node.addresses()[0]
     }
 
     async fn ask(&mut self, request: impl Into<Message<Request>>) {
@@ -94,7 +96,7 @@ impl Ours {
     /// Returns the status of the node.
     pub async fn status(&mut self) -> Value {
         self.ask(Request::Status).await;
-        let said = self.hear(Duration::from_secs(10), |said| matches!(said.head, Reply::Status { .. }));
+        let said = self.hear(DEADLINE, |said| matches!(said.head, Reply::Status { .. }));
         match said.await.expect("the node answers").head {
             Reply::Status { status } => serde_json::to_value(status).expect("a status is JSON"),
             _ => unreachable!("it was wanted"),

@@ -1,9 +1,10 @@
 //! The Python package `pyd3tn`: a process with a script around its TCPCL 3 and its bundles.
 
-use crate::peer::{Caller, Peer};
-use crate::{Place, free_port, installed};
+use crate::peer::Peer;
+use crate::{DEADLINE, Place, installed, reserved};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -22,22 +23,21 @@ pub struct Pyd3tn {
     place: Place,
     /// Version of the bundles that it writes.
     version: u8,
-    /// Port on which it listens, if it does.
-    pub port: u16,
+    /// Address at which it listens, if it does.
+    pub address: SocketAddr,
 }
 
 impl Pyd3tn {
-    /// Starts the script, which connects to our node at this port if it is the caller.
-    pub async fn start(caller: Caller, our_port: u16, version: u8) -> Pyd3tn {
+    /// Starts the script, which connects to our node at this address if there is one, and listens otherwise.
+    pub async fn start(ours: Option<SocketAddr>, version: u8) -> Pyd3tn {
         let place = Place::new("pyd3tn");
-        let port = free_port();
-        let (role, at) = match caller {
-            Caller::We => ("serve", port),
-            Caller::They => ("call", our_port),
+        let (role, ready, address) = match ours {
+            None => ("serve", "listening", reserved()),
+            Some(ours) => ("call", "up", ours),
         };
         let mut process = Command::new(installed("pyd3tn/bin/python"))
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/pyd3tn_peer.py"))
-            .args([role, &at.to_string(), "dtn://pyd3tn/"])
+            .args([role, &address.ip().to_string(), &address.port().to_string(), "dtn://pyd3tn/"])
             .arg(&place.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -48,9 +48,8 @@ impl Pyd3tn {
             .expect("the environment is installed: `./test interop` does it");
         let commands = process.stdin.take().expect("it was asked for");
         let words = BufReader::new(process.stdout.take().expect("it was asked for")).lines();
-        let mut pyd3tn = Pyd3tn { _process: process, commands, words, place, version, port };
-        let ready = if caller == Caller::We { "listening" } else { "up" };
-        pyd3tn.hear(ready, Duration::from_secs(30)).await.expect("it starts");
+        let mut pyd3tn = Pyd3tn { _process: process, commands, words, place, version, address };
+        pyd3tn.hear(ready, DEADLINE).await.expect("it starts");
         pyd3tn
     }
 

@@ -1,8 +1,8 @@
 """A node made of the package pyd3tn, which implements the protocols of µD3TN in Python. It exchanges JSON objects with
 the test on its standard streams, one per line.
 
-    pyd3tn_peer.py call PORT NODE    connects; bundles are received by TCPCLConnection.recv_bundle
-    pyd3tn_peer.py serve PORT NODE   listens; bundles are received by TCPCLServer
+    pyd3tn_peer.py call HOST PORT NODE    connects; bundles are received by TCPCLConnection.recv_bundle
+    pyd3tn_peer.py serve HOST PORT NODE   listens; bundles are received by TCPCLServer
 
     {"send": FILE, "to": EID, "from": EID, "crc": true, "version": 7}     in
     {"up": true}  {"received": FILE}  {"error": TEXT}        out
@@ -42,8 +42,8 @@ def read_bundle(command):
     )
 
 
-def call(port, node):
-    with tcpcl.TCPCLConnection(node, "127.0.0.1", port) as connection:
+def call(host, port, node):
+    with tcpcl.TCPCLConnection(node, host, port) as connection:
 
         def receive():
             try:
@@ -89,8 +89,8 @@ class Server(tcpcl.TCPCLServer):
         await super().handle_connection(reader, writer)
 
 
-async def serve(port, node):
-    async with Server(node, "127.0.0.1", port) as server:
+async def serve(host, port, node):
+    async with Server(node, host, port) as server:
         say(listening=True)
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
@@ -100,11 +100,11 @@ async def serve(port, node):
 
 
 if __name__ == "__main__":
-    ROLE, PORT, NODE, FOLDER = sys.argv[1:]
+    ROLE, HOST, PORT, NODE, FOLDER = sys.argv[1:]
     try:
         if ROLE == "call":
-            call(int(PORT), NODE)
+            call(HOST, int(PORT), NODE)
         else:
-            asyncio.run(serve(int(PORT), NODE))
+            asyncio.run(serve(HOST, int(PORT), NODE))
     except Exception as error:
         say(error=f"{type(error).__name__}: {error}")

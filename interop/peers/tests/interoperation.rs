@@ -2,13 +2,13 @@
 //! documentation.
 
 use bytes::Bytes;
-use longwire_interop_peers::Place;
 use longwire_interop_peers::dtn7::Dtn7;
 use longwire_interop_peers::hardy::Hardy;
 use longwire_interop_peers::ours::Ours;
 use longwire_interop_peers::peer::{Caller, Peer};
 use longwire_interop_peers::pyd3tn::Pyd3tn;
 use longwire_interop_peers::table::{Row, SIZES, expected, with_rows};
+use longwire_interop_peers::{DEADLINE, Place, reserved};
 use longwire_node::tls::issue::{Authority, CertificateRequest};
 use std::path::Path;
 use std::sync::Mutex;
@@ -24,8 +24,6 @@ const PEERS: [&str; 5] = [
     "µD3TN's `pyd3tn`, the same, bundles of version 6",
 ];
 const NOTES: &str = include_str!("../src/notes.md");
-/// Time limit for a bundle that should arrive, for the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit for a bundle that is known not to arrive.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 const BOTH: [Caller; 2] = [Caller::We, Caller::They];
@@ -58,7 +56,7 @@ impl Run<'_> {
             let mut row = Row { peer: self.peer, caller: self.caller, we_send, arrived };
             let before = expected(self.old_page, &row).unwrap_or([true; SIZES.len()]);
             for (at, (name, length)) in SIZES.into_iter().enumerate() {
-                let patience = if before[at] { PATIENCE } else { IMPATIENCE };
+                let patience = if before[at] { DEADLINE } else { IMPATIENCE };
                 let sent = payload(length, at as u64);
                 let outcome = self.one(ours, peer, we_send, &sent, patience).await;
                 println!("{} {:?} calls, we send: {we_send}, {name}: {outcome:?}", self.peer, self.caller);
@@ -136,9 +134,9 @@ async fn with_hardy(old_page: &str, caller: Caller, tls: bool) -> Vec<Row> {
     let mut ours =
         Ours::start(&format!("node = 'ipn:1.0'\nlisten = ['127.0.0.1:0']\n{settings}{link}")).await;
     if caller == Caller::They {
-        hardy.call(ours.port()).await.expect("it gets through");
+        hardy.call(ours.address()).await.expect("it gets through");
     }
-    assert!(ours.wait_up(PATIENCE).await, "no session: {:#}", ours.status().await["links"]);
+    assert!(ours.wait_up(DEADLINE).await, "no session: {:#}", ours.status().await["links"]);
     let peer = PEERS[usize::from(tls)];
     let run = Run { old_page, peer, caller, our_inbox: "ipn:1.5", ways: &[false, true] };
     let rows = run.both_ways(&mut ours, &mut hardy).await;
@@ -147,17 +145,17 @@ async fn with_hardy(old_page: &str, caller: Caller, tls: bool) -> Vec<Row> {
 }
 
 async fn with_dtn7(old_page: &str, caller: Caller) -> Vec<Row> {
-    // If the peer listens, our node is configured after the peer has a port.
-    let our_port = longwire_interop_peers::free_port();
-    let mut dtn7 = Dtn7::start(caller, our_port).await;
+    // If the peer listens, our node is configured after the peer has an address.
+    let our_address = reserved();
+    let mut dtn7 = Dtn7::start(caller, our_address).await;
     let link = match caller {
-        Caller::We => format!("[[link]]\nname = 'peer'\naddress = '127.0.0.1:{}'\n", dtn7.port),
+        Caller::We => format!("[[link]]\nname = 'peer'\naddress = '{}'\n", dtn7.address),
         Caller::They => String::new(),
     };
     // Settings for the deviations of dtn7-rs: see the notes on the page.
     let manners = "reactive-fragmentation = false\ntransfer-mtu-min = 1000000000\n\
                    [[peer]]\nnode = 'dtn://dtn7/'\naccept = ['primary-without-crc']\n";
-    let text = format!("node = 'dtn://longwire/'\nlisten = ['127.0.0.1:{our_port}']\n{TCPCL}{manners}{link}");
+    let text = format!("node = 'dtn://longwire/'\nlisten = ['{our_address}']\n{TCPCL}{manners}{link}");
     let mut ours = Ours::start(&text).await;
     let run =
         Run { old_page, peer: PEERS[2], caller, our_inbox: "dtn://longwire/inbox", ways: &[false, true] };
@@ -171,18 +169,18 @@ async fn with_pyd3tn(old_page: &str, caller: Caller, version: u8) -> Vec<Row> {
     let (mut ours, mut pyd3tn);
     match caller {
         Caller::We => {
-            pyd3tn = Pyd3tn::start(caller, 0, version).await;
-            let address = format!("127.0.0.1:{}", pyd3tn.port);
+            pyd3tn = Pyd3tn::start(None, version).await;
+            let address = pyd3tn.address;
             let link =
                 format!("[[link]]\nname = 'peer'\naddress = '{address}'\n[link.tcpcl]\nversions = '3'\n");
             ours = start(link).await;
         }
         Caller::They => {
             ours = start(String::new()).await;
-            pyd3tn = Pyd3tn::start(caller, ours.port(), version).await;
+            pyd3tn = Pyd3tn::start(Some(ours.address()), version).await;
         }
     }
-    assert!(ours.wait_up(PATIENCE).await, "no session: {:#}", ours.status().await["links"]);
+    assert!(ours.wait_up(DEADLINE).await, "no session: {:#}", ours.status().await["links"]);
     // pyd3tn writes version 6 and does not read it.
     let (peer, ways): (_, &[bool]) =
         if version == 7 { (PEERS[3], &[false, true]) } else { (PEERS[4], &[false]) };

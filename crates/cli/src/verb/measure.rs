@@ -78,6 +78,8 @@ struct Course {
     latest: u64,
     /// Bundles without an answer: when they were sent, and their length.
     under_way: BTreeMap<u64, (Instant, u32)>,
+    /// Answers that the node still has although it was told that they are taken.
+    untaken: u32,
     stop: Arc<AtomicBool>,
 }
 
@@ -103,7 +105,8 @@ impl Measure {
         let lifetime_s = self.timeout.as_secs_f64().max(1.0);
         let stop = interrupts()?;
         let latest = RandomState::new().build_hasher().finish() >> 1;
-        let mut course = Course { talk, to, endpoint, lifetime_s, latest, under_way: BTreeMap::new(), stop };
+        let under_way = BTreeMap::new();
+        let mut course = Course { talk, to, endpoint, lifetime_s, latest, under_way, untaken: 0, stop };
         let round_trips = course.round_trips(self.count, self.timeout)?;
         if course.is_stopped() && round_trips.received == 0 {
             return Err(CommandFailure::Interrupted);
@@ -118,6 +121,7 @@ impl Measure {
             print(&in_words(&round_trips))?;
         }
         let measurement = course.throughput(self, round_trips)?;
+        course.finish(self.timeout)?;
         self.reach.show(&measurement, || words(&measurement))?;
         match course.is_stopped() {
             true => Err(CommandFailure::Interrupted),
@@ -153,10 +157,12 @@ impl Course {
             match head {
                 Reply::Delivered { delivery, source, .. } => {
                     self.talk.ask(Request::Taken { delivery })?;
+                    self.untaken += 1;
                     if let Some(arrival) = self.answered(&source, &body) {
                         return Ok(Some(arrival));
                     }
                 }
+                Reply::Gone { .. } => self.untaken = self.untaken.saturating_sub(1),
                 Reply::Failed { send, reason, .. } => {
                     return Err(Error::new(format!("bundle {send} failed: {reason}")).into());
                 }
@@ -164,6 +170,17 @@ impl Course {
             }
         }
         Ok(None)
+    }
+
+    /// Waits until the node has removed the answers that are taken: if the connection ended first, they would stay.
+    fn finish(&mut self, timeout: Duration) -> CommandResult {
+        let until = Instant::now() + timeout;
+        while self.untaken > 0 && !self.is_stopped() && Instant::now() < until {
+            if let Some(Message { head: Reply::Gone { .. }, .. }) = self.talk.hear_within(LOOK)? {
+                self.untaken -= 1;
+            }
+        }
+        Ok(())
     }
 
     /// Reads an answer; `None` for a duplicate, an answer to another measurement, and the bundle of a stranger.

@@ -58,7 +58,9 @@ impl Ping {
         let mut sent_at: Vec<Instant> = Vec::new();
         let mut times: Vec<Option<f64>> = vec![None; self.count as usize];
         let mut next = began;
-        while times.iter().any(Option::is_none) && !stop.load(Ordering::Relaxed) {
+        // Replies that the node still has although it was told that they are taken: if the connection ended first, they would stay.
+        let mut untaken = 0_u32;
+        while (untaken > 0 || times.iter().any(Option::is_none)) && !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             if sent_at.len() < times.len() && now >= next {
                 let requests = ping::requests(sent_at.len() as u64, &to, &endpoint, self.size, lifetime_s);
@@ -81,9 +83,11 @@ impl Ping {
                 }
                 Reply::Delivered { delivery, .. } | Reply::Data { delivery, .. } => {
                     talk.ask(Request::Taken { delivery })?;
+                    untaken += 1;
                     let number = ping::number(&said.body).and_then(|number| usize::try_from(number).ok());
                     self.came_back(number, &sent_at, &mut times)?;
                 }
+                Reply::Gone { .. } => untaken = untaken.saturating_sub(1),
                 Reply::Failed { send, reason, .. } => {
                     return Err(Error::new(format!("ping {send} failed: {reason}")).into());
                 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -62,11 +63,18 @@ impl Place {
         ended_within(DEADLINE, child).unwrap_or_else(|| panic!("waited in vain: {what}\n{}", self.statuses()))
     }
 
-    /// Returns the status of all nodes that are configured in the folder.
+    /// Returns the status of all nodes that are configured in the folder, and their logs.
     pub(crate) fn statuses(&self) -> String {
         let files = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
-        let configured = files.filter(|path| path.extension().is_some_and(|ending| ending == "toml"));
-        configured.map(|config| format!("{}: {}\n", config.display(), self.status_by(&config))).collect()
+        let show = |path: PathBuf| {
+            let said = match path.extension()?.to_str()? {
+                "toml" => self.status_by(&path),
+                "log" => fs::read_to_string(&path).ok()?,
+                _ => return None,
+            };
+            Some(format!("{}: {said}\n", path.display()))
+        };
+        files.filter_map(show).collect()
     }
 
     fn status_by(&self, config: &Path) -> String {
@@ -84,11 +92,12 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Starts a node without waiting until it is ready.
+    /// Starts a node without waiting until it is ready. What it says is in a file, which [`Place::statuses`] shows.
     pub(crate) fn begin(&self, name: &str) -> Running {
         let config = format!("{name}.toml");
         let mut command = self.longwire(&["node", "--config", &config]);
-        Running { child: command.stderr(Stdio::null()).spawn().unwrap(), line: String::new() }
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.path(&format!("{name}.log")));
+        Running { child: command.stderr(log.unwrap()).spawn().unwrap(), line: String::new() }
     }
 
     /// Starts a node and waits until it is ready.
@@ -111,13 +120,13 @@ impl Place {
 
 /// Returns the output and exit status of a command; `None` if it does not end in time and is killed.
 fn ended_within(time: Duration, child: Child) -> Option<Output> {
-    let process = child.id().to_string();
+    let process = Pid::from_child(&child);
     let (done, over) = mpsc::channel();
     thread::spawn(move || done.send(child.wait_with_output()));
     match over.recv_timeout(time) {
         Ok(output) => Some(output.unwrap()),
         Err(_) => {
-            let _ = Command::new("kill").args(["-9", &process]).status();
+            let _ = kill_process(process, Signal::KILL);
             None
         }
     }

@@ -14,6 +14,8 @@ use std::thread::JoinHandle;
 const FRAMES_MAX: usize = 20_000;
 #[derive(Default)]
 struct State {
+    /// Listeners of the TNCs; `None` after one has ended, until it listens again.
+    listeners: Vec<Option<TcpListener>>,
     lines: Vec<Option<TcpStream>>,
     /// TNCs that are gone: no program listens.
     gone: Vec<bool>,
@@ -57,8 +59,10 @@ impl Air {
     pub(crate) fn with(stations: usize, apart: Option<[usize; 2]>) -> Air {
         let listeners: Vec<TcpListener> =
             (0..stations).map(|_| TcpListener::bind(super::reserved()).expect("it is its own")).collect();
-        let places = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+        let places: Vec<SocketAddr> =
+            listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
         let state = State {
+            listeners: listeners.into_iter().map(Some).collect(),
             lines: (0..stations).map(|_| None).collect(),
             gone: vec![false; stations],
             unheard: vec![false; stations],
@@ -66,9 +70,9 @@ impl Air {
             ..State::default()
         };
         let shared = Arc::new((Mutex::new(state), Condvar::new()));
-        let threads = listeners.into_iter().enumerate().map(|(at, listener)| {
+        let threads = places.clone().into_iter().enumerate().map(|(at, place)| {
             let shared = shared.clone();
-            std::thread::spawn(move || serve(at, listener, &shared))
+            std::thread::spawn(move || serve(at, place, &shared))
         });
         let threads = threads.collect();
         Air { shared, places, threads }
@@ -82,6 +86,17 @@ impl Air {
     /// Address of a TNC.
     pub(crate) fn at(&self, at: usize) -> SocketAddr {
         self.places[at]
+    }
+
+    /// Waits until each TNC has taken its program. Frames for a program that the TNC has not taken yet are lost, although the
+    /// program may be connected already.
+    pub(crate) fn wait_for_programs(&self) {
+        let mut state = self.shared.0.lock().unwrap();
+        while state.lines.iter().any(Option::is_none) {
+            let (more, waited) = self.shared.1.wait_timeout(state, super::DEADLINE).unwrap();
+            assert!(!waited.timed_out(), "a TNC has no program");
+            state = more;
+        }
     }
 
     /// Connects another program at this TNC, once the program of another station is connected to its own.
@@ -179,23 +194,21 @@ impl Drop for Air {
 }
 
 /// Runs one TNC.
-fn serve(at: usize, listener: TcpListener, shared: &(Mutex<State>, Condvar)) {
-    let place = listener.local_addr().expect("an address");
-    let mut listener = Some(listener);
+fn serve(at: usize, place: SocketAddr, shared: &(Mutex<State>, Condvar)) {
     loop {
-        {
+        let listener = {
             let mut state = shared.0.lock().unwrap();
             while state.gone[at] && !state.over {
-                listener = None;
                 state = shared.1.wait(state).unwrap();
             }
             if state.over {
                 return;
             }
-        }
-        let listening =
-            listener.get_or_insert_with(|| TcpListener::bind(place).expect("its port is its own"));
-        let Ok((line, _)) = listening.accept() else { continue };
+            let listener = state.listeners[at]
+                .get_or_insert_with(|| TcpListener::bind(place).expect("its port is its own"));
+            listener.try_clone().expect("a descriptor")
+        };
+        let Ok((line, _)) = listener.accept() else { continue };
         {
             let mut state = shared.0.lock().unwrap();
             if state.over || state.gone[at] {
@@ -270,6 +283,10 @@ impl State {
         match trouble {
             Trouble::Gone(at) => {
                 self.gone[at] = true;
+                // From now on nobody gets a connection, although the thread of the TNC still has its copy.
+                if let Some(listener) = self.listeners[at].take() {
+                    let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+                }
                 if let Some(line) = self.lines[at].take() {
                     let _ = line.shutdown(std::net::Shutdown::Both);
                 }

@@ -304,7 +304,8 @@ fn run(place: &Place, entry: &str) -> (Child, SocketAddr, ControlConnection) {
         .expect("it starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let address = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("at ")?.parse().ok());
-    let address = address.expect("the node says where it is");
+    let said = || std::fs::read_to_string(place.0.join("log")).unwrap_or_default();
+    let address = address.unwrap_or_else(|| panic!("the node does not come up: {}", said()));
     let mut connection = connect(&place.0.join("longwire.sock"));
     let register = Request::Register { endpoint: "inbox".into(), inline_bytes: 0 };
     connection.say(register).expect("the node is there");

@@ -25,9 +25,9 @@ pub(crate) struct Peer(pub(crate) TcpStream);
 
 impl Peer {
     pub(crate) fn call(to: SocketAddr) -> io::Result<Peer> {
-        let stream = TcpStream::connect_timeout(&to, Duration::from_secs(20))?;
+        let stream = TcpStream::connect_timeout(&to, DEADLINE)?;
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
         Ok(Peer(stream))
     }
 
@@ -38,7 +38,7 @@ impl Peer {
         net::connect(&socket, &to)?;
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
         Ok(Peer(stream))
     }
 
@@ -100,7 +100,7 @@ impl Peer {
 
     /// Reads this many bytes.
     pub(crate) fn hear(&mut self, count: usize) -> io::Result<Vec<u8>> {
-        self.0.set_read_timeout(Some(Duration::from_secs(20)))?;
+        self.0.set_read_timeout(Some(DEADLINE))?;
         let mut bytes = vec![0; count];
         self.0.read_exact(&mut bytes)?;
         Ok(bytes)

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Size of the small file system.
 pub(crate) const DISK_BYTES: u64 = 24 << 20;
@@ -17,6 +18,13 @@ pub(crate) enum Kind {
     /// ext4 in a file, over a loop device.
     Loop,
     Tmpfs,
+}
+
+/// Waits until no process is being started for a disk, and lets none start: until it executes its program, it has copies of all
+/// sockets of this process, so that nobody can listen where one of them was closed.
+pub(crate) fn without_new_processes() -> MutexGuard<'static, ()> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    STARTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A small file system that no other process sees: it disappears with the process that has mounted it.
@@ -53,6 +61,7 @@ impl SmallDisk {
             }
             Kind::Tmpfs => r#"mount -t tmpfs -o size="$3" longwire "$2""#,
         };
+        let alone = without_new_processes();
         let mut holder = Command::new("unshare")
             .args(way)
             .args(["sh", "-c", &format!("{mount} && echo mounted && exec cat"), "sh"])
@@ -63,6 +72,7 @@ impl SmallDisk {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
+        drop(alone);
         let mut line = String::new();
         let read = BufReader::new(holder.stdout.take().expect("it is piped")).read_line(&mut line);
         if read.is_err() || line != "mounted\n" {

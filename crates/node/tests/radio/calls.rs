@@ -1,11 +1,11 @@
 //! A call to a station whose AX.25 is Dire Wolf's own.
 
+use crate::common::DEADLINE;
 use crate::direwolf::{Air, OURS, Rig, THEIRS, is_installed};
 use bytes::Bytes;
 use longwire_node::tnc::{Call, CallEvent, TEXTS_MAX, texts};
 use longwire_proto::controller::ChannelParameters;
 use longwire_proto::service::CloseReason;
-use std::time::Duration;
 
 #[tokio::test]
 async fn a_station_of_dire_wolf_is_called_and_answers() {
@@ -49,7 +49,7 @@ async fn a_station_of_dire_wolf_is_called_and_answers() {
         theirs.closed().await?;
         Ok::<_, String>(line)
     };
-    let line = tokio::time::timeout(Duration::from_secs(90), story).await.unwrap().unwrap();
+    let line = tokio::time::timeout(DEADLINE, story).await.unwrap().unwrap();
     assert_eq!(line, b"HELP\r");
     let (heard, end) = operator.await.unwrap();
     assert_eq!(heard, "Welcome\rBBS> ");

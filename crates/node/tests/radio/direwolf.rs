@@ -1,6 +1,7 @@
 //! Dire Wolf as a program, and its users over AGW.
 
 use crate::channel::{Channel, Record, SAMPLES_HZ, TICK, pipe};
+use crate::common::DEADLINE;
 use bytes::{Bytes, BytesMut};
 use longwire_proto::agwpe::{Frame, Kind, Queued, Registered, StationName, Via};
 use longwire_proto::codec::DecodeError;
@@ -97,7 +98,7 @@ impl Station {
                 }
             }
         });
-        (0..2).all(|_| told.recv_timeout(std::time::Duration::from_secs(30)).expect("Dire Wolf starts"))
+        (0..2).all(|_| told.recv_timeout(DEADLINE).expect("Dire Wolf starts"))
     }
 
     /// Kills the program.

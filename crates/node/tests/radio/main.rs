@@ -15,13 +15,13 @@ mod pairs;
 mod table;
 mod transfers;
 
+use common::DEADLINE;
 use direwolf::{Air, Rig, THEIRS, is_installed};
 use longwire_node::tnc::{TransmissionReport, identify};
 use longwire_proto::controller::ChannelParameters;
 use longwire_proto::kiss::Acknowledgement;
 use longwire_proto::rng::Rng;
 use ours::Ours;
-use std::time::Duration;
 
 fn content(length: usize, name: &str) -> Vec<u8> {
     let mut content = vec![0; length];
@@ -50,7 +50,7 @@ async fn a_short_transfer_both_ways() {
         assert!(ours.receive(back.len()).await? == back, "every byte is as it was sent");
         tokio::join!(ours.close(), theirs.closed()).1
     };
-    tokio::time::timeout(Duration::from_secs(90), story).await.unwrap().unwrap();
+    tokio::time::timeout(DEADLINE, story).await.unwrap().unwrap();
     assert_eq!(ours.driver.engine().lower.acknowledges(), Some(false));
     assert!(rig.channel.noted().said.len() > 8, "the channel has heard their frames");
 }

@@ -290,9 +290,10 @@ fn relay_text(
     format!(
         "{QUICK}node = 'dtn://relay/'\nlisten = ['{at}']\nstorage.path = '{}'\nagent.limits.sends-max = {}\n[[link]]\nname = 'carol'\n\
          kind = 'ltp'\naddress = '{}'\npeer = 'ipn:7.0'\nrate-bps = 100_000_000\n[[link]]\nname = 'nobody-{reload}'\n\
-         address = '127.0.0.1:9'\n[[route]]\nto = 'dtn://far-{reload}/*'\nvia = 'nobody-{reload}'\n",
+         address = '{}'\n[[route]]\nto = 'dtn://far-{reload}/*'\nvia = 'nobody-{reload}'\n",
         stores.join("relay-store").display(),
         20_000 + 1000 * (reload % 10),
         datagrams.address,
+        reserved(),
     )
 }

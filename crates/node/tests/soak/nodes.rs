@@ -183,11 +183,11 @@ impl NodeProcess {
             .collect()
     }
 
-    /// Its memory now.
+    /// Its memory now, without the pages of the program's file.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says it");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("Linux says it");
         let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
         kib * 1024
     }

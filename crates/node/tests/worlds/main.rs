@@ -34,7 +34,11 @@ fn in_virtual_time(title: &str, plan: Plan, story: Story<Simulated>) {
     }
 }
 
-fn over_sockets(title: &str, plan: Plan, crash: Crash, cut: Cut, story: Story<Live>) {
+fn over_sockets(title: &str, mut plan: Plan, crash: Crash, cut: Cut, story: Story<Live>) {
+    if cut == Cut::Reset {
+        // A reset is noticed at once: no session ends because a node has to wait for the processor.
+        plan.tcpcl.keepalive_timeout = Some(common::DEADLINE);
+    }
     let title = format!("{title}-{crash:?}-{cut:?}");
     story(&mut Stage::new(Live::new(&plan, &title, crash, cut), plan), &mut Rng::new(1));
 }

@@ -4,15 +4,14 @@
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Limit in seconds of a transfer, for the slowest machine.
-pub const TIMEOUT: &str = "60";
-/// Time in seconds for which receivers stay and answer, so that a lost acknowledgement is repeated.
-pub const LINGER: &str = "5";
+pub const TIMEOUT: &str = "240";
+/// Time in seconds for which receivers stay and answer, so that a lost acknowledgement is repeated: until the test ends them.
+pub const LINGER: &str = "240";
 
 /// Options of a sender whose receivers may have to wait for the processor: its usual 20 attempts take 40 ms on loopback.
 pub const PATIENCE: [&str; 2] = ["--robust", "200"];
@@ -170,10 +169,11 @@ impl Drop for Peer {
     }
 }
 
-/// A port that is free at the moment.
-pub fn free_port() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("its address").port().to_string()
+/// A port for two processes: below the ephemeral ports of the operating system, and never twice in this process.
+pub fn port() -> String {
+    static COUNT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 600) as u16 * 32;
+    (first + COUNT.fetch_add(1, Ordering::Relaxed)).to_string()
 }
 
 /// Whether a line has this member.
