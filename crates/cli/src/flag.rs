@@ -14,10 +14,6 @@ pub(crate) fn time_above_zero(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("must be greater than zero".to_owned()) } else { Ok(time) }
 }
 
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    time(text).map(|time| time.as_secs_f64())
-}
-
 /// Returns a parser for whole numbers from `least` to `most`, of the type of the option.
 pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
 where

@@ -140,7 +140,7 @@ impl Measure {
         }
         if let Some(directory) = &self.trace {
             for traced in &finding.traces {
-                let directory = directory.join(below).join(folder(&traced.name));
+                let directory = directory.join(below).join(traced.folder());
                 let written = trace::write(&directory, &traced.name, &traced.frames);
                 written.map_err(|error| CommandFailure::of_file(&error))?;
             }
@@ -179,7 +179,7 @@ fn print(finding: &Finding, json: bool) -> CommandResult {
 
 /// Writes the finding as files and returns the path of the page.
 fn write_report(directory: &Path, finding: &Finding) -> CommandResult<PathBuf> {
-    let written = output::write(directory, &finding.experiment, &finding.report);
+    let written = finding.write(directory);
     Ok(written.map_err(|error| CommandFailure::of_file(&error))?.swap_remove(0))
 }
 
@@ -201,23 +201,4 @@ fn stdout_style() -> (usize, bool) {
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || env::var_os("TERM").is_some_and(|term| term == "dumb");
     (width.max(40), !plain)
-}
-
-fn folder(name: &str) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
-    let all: String = name.chars().map(fits).collect();
-    let words: Vec<&str> = all.split('-').filter(|word| word.chars().any(|c| c != '.')).collect();
-    if words.is_empty() { "run".to_owned() } else { words.join("-") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_have_names_that_every_system_takes() {
-        assert_eq!(folder("tcpcl3/dtn2, delay_ms 2000"), "tcpcl3-dtn2-delay-ms-2000");
-        assert_eq!(folder("../ber 1e-6"), "ber-1e-6");
-        assert_eq!(folder("../.."), "run");
-    }
 }

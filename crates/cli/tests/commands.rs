@@ -401,3 +401,49 @@ ber = 0
         });
     insta::assert_snapshot!(transcript);
 }
+
+/// Three machines with a third of the runs each give what one gives; if one of them is missing or there twice, that is said.
+#[test]
+fn merged_shares_are_the_bytes_of_the_whole_run_and_missing_and_double_ones_are_named() {
+    let place = Place::new("merge");
+    let world = "title = 'Shared work'\nprotocol = 'ltp/tuned'\nruns = 4\n[workload]\nfiles = ['letter.txt']\n[[channel]]\n\
+                 between = ['tx', 'rx']\nprofile = 'cislunar'\n[sweep]\n\"channel.ber\" = [1e-6, 1e-5]\n";
+    fs::write(place.0.join("shared.toml"), world).unwrap();
+    let files = |directory: &str| {
+        ["report.html", "shared.json", "records.csv", "runs.csv"]
+            .map(|name| fs::read(place.0.join(directory).join(name)).unwrap())
+    };
+    let run = |more: &[&str]| {
+        let output = place.output(&with(&["run", "shared.toml", "--quiet"], more));
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let whole = run(&["--out", "whole"]);
+    assert!(!place.0.join("whole/shared.share").exists(), "the whole is no share");
+    for share in ["1", "2", "3"] {
+        run(&["--out", share, "--shard", &format!("{share}/3")]);
+    }
+    let merged = place.output(&["merge", "2", "3/shared.share", "1", "--out", "merged"]);
+    assert!(merged.status.success() && merged.stderr.is_empty(), "{merged:?}");
+    assert!(merged.stdout == whole, "{}", String::from_utf8_lossy(&merged.stdout));
+    assert!(files("merged") == files("whole"));
+    let json = place.output(&["merge", "1", "2", "3", "--json"]).stdout;
+    assert!(json == files("whole")[1]);
+    fs::write(place.0.join("damaged.share"), "longwire share").unwrap();
+    let refused: [(&[&str], &str); 5] = [
+        (&["1"], "error: 2 of 3 shares are missing: 2/3, 3/3\nhint: "),
+        (
+            &["1", "2", "1"],
+            "error: 1 of 3 shares is missing: 3/3\nshare 1/3 is given 2 times: 1/shared.share, 1/shared.share\n",
+        ),
+        (&["whole"], "error: no share in whole\nhint: "),
+        (&["damaged.share", "1"], "error: damaged.share: not a complete share of longwire\nhint: "),
+        (&["nowhere"], "error: cannot read nowhere: No such file or directory"),
+    ];
+    for (words, said) in refused {
+        let output = place.output(&[&["merge", "--out", "none"], words].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && error.starts_with(said), "{error}");
+        assert!(output.stdout.is_empty() && !place.0.join("none").exists(), "{words:?}");
+    }
+}

@@ -18,20 +18,24 @@ use longwire_proto::service::{
     Bundles, BundlesIndication, BundlesRequest, DownReason, LinkId, Many, TransferId,
 };
 use longwire_proto::time::Instant;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Limit of the header length, bytes; a longer incomplete header is not tracked.
 const HEAD_BYTES_MAX: usize = 65_536;
 
-/// Traffic of one link away from the node.
-#[derive(Clone, Debug, Default)]
+/// Traffic of one link away from the node. As bytes it has its sums, not the times.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObservedTraffic {
     /// Time at which the first byte of a bundle was passed down.
+    #[serde(skip)]
     pub first_piece: Option<Instant>,
     /// Time of the latest byte passed down.
+    #[serde(skip)]
     pub last_piece: Option<Instant>,
     /// Time at which the latest byte arrived at the node from another link.
+    #[serde(skip)]
     pub last_came: Option<Instant>,
     /// Transfers started.
     pub transfers: u64,
@@ -44,8 +48,10 @@ pub struct ObservedTraffic {
     /// Payload bytes that the peer already had from another fragment of the same bundle (overlapping fragments).
     pub overlap_bytes: u64,
     /// Payload bytes acknowledged by the peer over time, summed over all bundles.
+    #[serde(skip)]
     pub acknowledged: Vec<(Instant, u64)>,
     /// Changes of the link: `None` for up, the reason for down.
+    #[serde(skip)]
     pub changes: Vec<(Instant, Option<DownReason>)>,
 }
 

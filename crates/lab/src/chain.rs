@@ -13,7 +13,7 @@ use crate::ledger;
 use crate::limit::Bound;
 use crate::record::{Params, distinct};
 use crate::report::{Bar, LedgerChart, LedgerShare};
-use crate::run::{Outcome, Setup, Wanted};
+use crate::run::{Outcome, RETRANSMISSIONS, Setup, TIMEOUTS, Wanted};
 use crate::scenario::GridPoint;
 use crate::stats::{self, Summary};
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Chain {
     /// Returns the errors of [`Setup::new`].
     pub fn cases(points: impl Iterator<Item = GridPoint>, base: &Path) -> Result<Vec<Case<Chain>>, Error> {
         let mut cases: Vec<Case<Chain>> = Vec::new();
-        for GridPoint { params, scenario } in points {
+        for GridPoint { params, scenario, .. } in points {
             let (name, runs) = (scenario.protocol.clone(), scenario.runs);
             // Points with the same workload share its files.
             let before = cases.last().map(|case| &case.trial.setup).filter(|before| {
@@ -82,8 +82,8 @@ impl Trial for Chain {
         Metric::new("error_free_s", "s", |outcome| Some(outcome.bound().error_free_s)),
         Metric::new("limit_s", "s", |outcome| Some(outcome.bound().mean_s)),
         Metric::new("limit_streaming_s", "s", |outcome| Some(outcome.limit.streaming.mean_s)),
-        Metric::new("retransmissions", "segments", |outcome| Some(tcp_count(outcome, "retransmissions"))),
-        Metric::new("timeouts", "timeouts", |outcome| Some(tcp_count(outcome, "timeouts"))),
+        Metric::new("retransmissions", "segments", |outcome| Some(tcp_count(outcome, RETRANSMISSIONS))),
+        Metric::new("timeouts", "timeouts", |outcome| Some(tcp_count(outcome, TIMEOUTS))),
         Metric::new("damaged_frames", "frames", |outcome| {
             Some(outcome.hops.iter().map(|hop| hop.damaged_frames as f64).sum())
         }),

@@ -93,8 +93,15 @@ impl Preset {
 /// # Errors
 /// Fails if a file is missing or empty, or the link is unknown.
 pub fn compare(options: &Options, progress: &Progress) -> Result<Finding, Error> {
+    compare_over(options, LinkPath::load(&options.link, Path::new("."))?, progress)
+}
+
+/// Compares all protocols that suit this path; `options.link` is its name and is not looked up.
+///
+/// # Errors
+/// Fails if a file is missing or empty.
+pub fn compare_over(options: &Options, path: LinkPath, progress: &Progress) -> Result<Finding, Error> {
     let files = read_files(&options.files)?;
-    let path = LinkPath::load(&options.link, Path::new("."))?;
     let bytes: u64 = files.iter().map(|file| file.len() as u64).sum();
     let all_bytes = bytes.saturating_mul(options.receivers.into());
     let fitting = (BYTES_MAX / all_bytes.max(1)).clamp(RUNS_MIN.into(), RUNS.into()) as u32;
@@ -199,7 +206,7 @@ impl Comparison<'_> {
         summary.extend(self.caveats().into_iter().map(PageBlock::Text));
         summary.extend(configuration.clone());
         let (experiment, report) = (self.experiment(), self.report(configuration));
-        Finding { experiment, report, summary, traces: Vec::new() }
+        Finding { experiment, report, summary, ..Finding::default() }
     }
 
     fn all(&self) -> impl Iterator<Item = &Candidate> {

@@ -1,10 +1,10 @@
 //! The ledger: use of the time of a channel. Its entries add up to the elapsed time, to the nanosecond.
 
 use longwire_sim::Airtime;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Direction of a hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HopDirection {
     /// Towards the destination.
@@ -32,7 +32,7 @@ pub const ENTRIES: [(&str, &str, bool); 12] = [
 ];
 
 /// Use of the time of one direction of a hop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Direction.
     pub way: HopDirection,

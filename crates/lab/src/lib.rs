@@ -33,6 +33,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod share;
 pub mod stats;
 pub mod sweep;
 pub mod trace;

@@ -26,6 +26,7 @@
 pub mod bursts;
 
 use longwire_sim::Errors;
+use serde::{Deserialize, Serialize};
 
 /// Header bytes of a packet on a line: IPv4 and UDP. TCP without options has 12 more.
 pub const IP_BYTES: u32 = 28;
@@ -72,7 +73,7 @@ pub struct LimitHop {
 }
 
 /// Two lower bounds, seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// Bound of every single run.
     pub error_free_s: f64,
@@ -81,7 +82,7 @@ pub struct Bound {
 }
 
 /// Ideal time of a file.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// The complete file is stored at every node before the next hop starts.
     pub store_and_forward: Bound,

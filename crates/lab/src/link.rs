@@ -384,9 +384,14 @@ fn is_time(millis: f64) -> bool {
     (0.0..=1e9).contains(&millis)
 }
 
-/// Names of the built-in profiles, for display.
+/// Names of the built-in profiles.
+pub fn shipped() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+/// The same, for display.
 pub fn shipped_names() -> String {
-    SHIPPED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    shipped().collect::<Vec<_>>().join(", ")
 }
 
 fn table_of(name: &str, base: &Path) -> Result<Table, Error> {

@@ -12,6 +12,7 @@ pub struct Progress {
     total: AtomicU64,
     left_out: AtomicU64,
     stop: Arc<AtomicBool>,
+    is_abandoned: AtomicBool,
     units_max: Option<u64>,
 }
 
@@ -34,6 +35,17 @@ impl Progress {
     /// Returns true once the computation has to end early.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.units_max.is_some_and(|units| self.done() >= units)
+    }
+
+    /// Ends the computation without a result: no further run begins, not even one of the first round, and the computation
+    /// unwinds with [`Abandoned`].
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true once nobody waits for the result.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Counts units that are omitted or discarded because of an early stop.
@@ -74,6 +86,10 @@ impl Progress {
         self.total.load(Ordering::Relaxed)
     }
 }
+
+/// Payload of the unwinding of a computation that was abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abandoned;
 
 #[cfg(test)]
 mod tests {

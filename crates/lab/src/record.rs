@@ -39,7 +39,7 @@ pub struct Experiment {
 pub struct Record {
     /// Case: a protocol with its settings, such as `tcpcl3/tuned`, or another name. In JSON and CSV it is in two parts,
     /// `protocol` and `settings`.
-    #[serde(flatten, serialize_with = "protocol_and_settings")]
+    #[serde(flatten, serialize_with = "serialized_parts")]
     pub case: String,
     /// Parameters of the point.
     pub params: Params,
@@ -407,7 +407,7 @@ fn write_csv(out: impl Write, after: &[&str], rows: Vec<(&String, &Params, Vec<S
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(HEAD.into_iter().chain(names.iter().map(String::as_str)).chain(after.iter().copied()))?;
     for (case, params, cells) in rows {
-        let (protocol, settings) = parts(case);
+        let (protocol, settings) = protocol_and_settings(case);
         let cell = |name: &String| params.get(name).map(Value::to_string).unwrap_or_default();
         let row = [protocol, settings.unwrap_or_default()].map(str::to_owned);
         csv.write_record(row.into_iter().chain(names.iter().map(cell)).chain(cells))?;
@@ -418,15 +418,15 @@ fn write_csv(out: impl Write, after: &[&str], rows: Vec<(&String, &Params, Vec<S
 const HEAD: [&str; 2] = ["protocol", "settings"];
 
 /// Returns protocol and settings of a case. Protocols with settings have lowercase names: `TCP/IP` is one name.
-fn parts(case: &str) -> (&str, Option<&str>) {
+pub fn protocol_and_settings(case: &str) -> (&str, Option<&str>) {
     match case.split_once('/') {
         Some((protocol, settings)) if !protocol.contains(char::is_uppercase) => (protocol, Some(settings)),
         _ => (case, None),
     }
 }
 
-fn protocol_and_settings<S: Serializer>(case: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    let (protocol, settings) = parts(case);
+fn serialized_parts<S: Serializer>(case: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let (protocol, settings) = protocol_and_settings(case);
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry(HEAD[0], protocol)?;
     map.serialize_entry(HEAD[1], &settings)?;
@@ -438,7 +438,7 @@ fn optional(value: Option<f64>) -> String {
 }
 
 /// Rounds to twelve significant digits.
-pub(crate) fn round(value: f64) -> f64 {
+pub fn round(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.11e}").parse().unwrap_or(value) } else { value }
 }
 

@@ -5,8 +5,10 @@
 //! bytes on every machine and with any number of threads.
 
 mod receivers;
+mod tcp_counts;
 
 pub use receivers::RECEIVERS_MAX;
+pub(crate) use tcp_counts::{RETRANSMISSIONS, TIMEOUTS};
 
 use crate::arrivals::{Arrivals, SharedArrivals};
 use crate::bench::Run;
@@ -33,6 +35,7 @@ use longwire_sim::{
     Airtime, ChannelEnd, ChannelId, Direction, FrameFate, FrameRecord, InjectedFault, NodeId, Pause,
     Simulation,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -57,8 +60,9 @@ pub struct Setup {
     group: Vec<String>,
 }
 
-/// Outcome of a run.
-#[derive(Clone, Debug)]
+/// Outcome of a run. As bytes it has all that the page of a scenario shows: no courses over time, and of the counters those of
+/// TCP.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// Number of the run, from zero.
     pub run: u32,
@@ -75,23 +79,27 @@ pub struct Outcome {
     /// Reason why it was not delivered; `None` if it was.
     pub missed: Option<NotDelivered>,
     /// Attempts that failed at the source, in order.
+    #[serde(skip)]
     pub failures: Vec<TryFailure>,
     /// Outcome of each hop.
     pub hops: Vec<HopOutcome>,
     /// Bytes of the files at the destination over time.
+    #[serde(skip)]
     pub arrivals: Arrivals,
     /// Counters and states of the engines of all nodes at the end.
+    #[serde(with = "tcp_counts")]
     pub observed: Observation,
     /// True if connections were observed after the transfer, too.
     pub lingered: bool,
     /// Number of events of the simulation.
     pub events: u64,
     /// All frames, if requested.
+    #[serde(skip)]
     pub frames: Vec<CapturedFrame>,
 }
 
 /// Reason why a run did not deliver every file.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum NotDelivered {
     /// The received file differs from the original.
     Changed,
@@ -121,7 +129,7 @@ impl std::fmt::Display for NotDelivered {
 }
 
 /// Outcome of one hop in a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HopOutcome {
     /// Use of time until the end of the transfer, towards the destination and back; on a shared channel both are that
     /// of the channel.

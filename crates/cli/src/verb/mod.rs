@@ -15,6 +15,7 @@ mod key;
 mod links;
 mod man;
 mod measure;
+mod merge;
 mod model;
 mod monitor;
 mod node;
@@ -37,6 +38,7 @@ pub(crate) enum Verb {
     Emulate(emulate::Emulate),
     Paper(paper::Paper),
     Run(run::Run),
+    Merge(merge::Merge),
     Model(model::Model),
     Init(init::Init),
     Node(node::Node),
@@ -67,6 +69,7 @@ impl Verb {
             Verb::Emulate(emulate) => emulate.run(),
             Verb::Paper(paper) => paper.run(),
             Verb::Run(run) => run.run(),
+            Verb::Merge(merge) => merge.run(),
             Verb::Model(model) => model.run(),
             Verb::Init(init) => init.run(),
             Verb::Node(node) => node.run(),

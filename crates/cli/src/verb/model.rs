@@ -5,13 +5,12 @@ use crate::flag;
 use crate::output::Show;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
-use longwire_lab::model::ax25::{
-    Csma, Duplex, LastFrame, Model as Ax25Model, PRESETS, Stuffed, Stuffing, Tail,
-};
-use longwire_lab::model::{Options, finding};
+use longwire_lab::model::ax25::{Csma, Duplex, LastFrame, PRESETS, Tail};
+use longwire_lab::model::{Changes, Request, StuffingChoice};
 use std::env;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Compute the performance of an error-free link in closed form
 #[derive(Debug, Args)]
@@ -66,23 +65,23 @@ struct Ax25 {
     #[arg(long, value_name = "BOOL")]
     acknowledgement_waits: Option<bool>,
     /// Slot time (T102)
-    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
-    slot: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = flag::time)]
+    slot: Option<Duration>,
     /// Probability of transmitting in a slot: (p + 1) / 256
     #[arg(long, value_name = "SHARE", value_parser = flag::number)]
     persistence: Option<f64>,
     /// Time from key-up to the first frame (TXDELAY, T103)
-    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
-    txdelay: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = flag::time)]
+    txdelay: Option<Duration>,
     /// Time from the last frame to key-down (TXTAIL)
-    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
-    txtail: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = flag::time)]
+    txtail: Option<Duration>,
     /// Transmissions that end with TXTAIL
     #[arg(long, value_name = "HOW", value_parser = flag::word(Tail::NAMES))]
     tail: Option<Tail>,
     /// Time for which the receiver waits for another frame before it responds (T2)
-    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
-    t2: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = flag::time)]
+    t2: Option<Duration>,
     /// Whether the last frame of a window has the P bit set, which avoids the wait for T2
     #[arg(long, value_name = "BOOL")]
     poll: Option<bool>,
@@ -93,8 +92,8 @@ struct Ax25 {
     #[arg(long, value_name = "BITS", value_parser = flag::number)]
     carrier: Option<f64>,
     /// Further delay of a station and its TNC each time it turns from receiving to sending
-    #[arg(long, value_name = "TIME", value_parser = flag::seconds)]
-    turnaround: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = flag::time)]
+    turnaround: Option<Duration>,
     /// Rate of the serial line between host and TNC, bit/s
     #[arg(long, value_name = "N", value_parser = rate)]
     serial: Option<f64>,
@@ -156,63 +155,51 @@ impl Model {
 
 impl Ax25 {
     fn run(&self) -> CommandResult {
-        let preset = Ax25Model::preset(&self.preset).expect("an allowed value");
-        let contents = self.file.as_deref().map(read).transpose()?;
-        let model = self.over(preset);
-        if let Some(flaw) = model.flaw() {
-            let hint = "see `longwire model ax25 --help` for every parameter and its unit";
-            return Err(CommandFailure::usage(format!("invalid channel: {flaw}"), hint));
-        }
-        let model = Ax25Model { stuffing: self.stuffing(&model, contents.as_deref())?, ..model };
-        let name = if model == preset { self.preset.clone() } else { format!("{} (modified)", self.preset) };
         let words: Vec<String> = env::args().skip(1).collect();
-        let options = Options {
-            name,
-            model,
+        let request = Request {
+            preset: self.preset.clone(),
+            changes: self.changes(),
             rates_bps: self.rate.clone(),
-            file_bytes: contents.map_or(self.bytes, |contents| contents.len() as u64),
+            file_bytes: self.bytes,
+            contents: self.file.as_deref().map(read).transpose()?,
             command: format!("longwire {}", words.join(" ")),
         };
-        self.show.carry_out(&finding(&options))
+        self.show.carry_out(&request.finding().map_err(CommandFailure::Usage)?)
     }
 
-    /// Returns the preset with the parameters that the options override.
-    fn over(&self, preset: Ax25Model) -> Ax25Model {
-        Ax25Model {
-            information_bytes: self.information.unwrap_or(preset.information_bytes),
-            header_bytes: self.header.unwrap_or(preset.header_bytes),
-            acknowledgement_bytes: self.acknowledgement.unwrap_or(preset.acknowledgement_bytes),
-            last_frame: self.last_frame.unwrap_or(preset.last_frame),
-            csma: self.csma.unwrap_or(preset.csma),
-            acknowledgement_waits: self.acknowledgement_waits.unwrap_or(preset.acknowledgement_waits),
-            slot_s: self.slot.unwrap_or(preset.slot_s),
-            persistence: self.persistence.unwrap_or(preset.persistence),
-            txdelay_s: self.txdelay.unwrap_or(preset.txdelay_s),
-            txtail_s: self.txtail.unwrap_or(preset.txtail_s),
-            tail: self.tail.unwrap_or(preset.tail),
-            t2_s: self.t2.unwrap_or(preset.t2_s),
-            poll: self.poll.unwrap_or(preset.poll),
-            whole_window: self.whole_window.unwrap_or(preset.whole_window),
-            carrier_bits: self.carrier.unwrap_or(preset.carrier_bits),
-            turnaround_s: self.turnaround.unwrap_or(preset.turnaround_s),
-            serial_bps: self.serial.or(preset.serial_bps),
-            duplex: self.duplex.unwrap_or(preset.duplex),
-            set_up_frames: self.set_up.unwrap_or(preset.set_up_frames),
-            ..preset
+    fn changes(&self) -> Changes {
+        Changes {
+            information: self.information,
+            header: self.header,
+            acknowledgement: self.acknowledgement,
+            stuffing: self.stuffing.map(StuffingOption::choice),
+            last_frame: self.last_frame,
+            csma: self.csma,
+            acknowledgement_waits: self.acknowledgement_waits,
+            slot: self.slot,
+            persistence: self.persistence,
+            txdelay: self.txdelay,
+            txtail: self.txtail,
+            tail: self.tail,
+            t2: self.t2,
+            poll: self.poll,
+            whole_window: self.whole_window,
+            carrier: self.carrier,
+            turnaround: self.turnaround,
+            serial: self.serial,
+            duplex: self.duplex,
+            set_up: self.set_up,
         }
     }
+}
 
-    fn stuffing(&self, model: &Ax25Model, contents: Option<&[u8]>) -> CommandResult<Stuffing> {
-        Ok(match self.stuffing {
-            None => model.stuffing,
-            Some(StuffingOption::All) => Stuffing::All,
-            Some(StuffingOption::Payload) => Stuffing::Payload,
-            Some(StuffingOption::None) => Stuffing::None,
-            Some(StuffingOption::Exact) => {
-                let needed = CommandFailure::usage("`--stuffing exact` needs a file", "give it with --file");
-                let contents = contents.ok_or(needed)?;
-                Stuffing::Exact(Stuffed::count(contents, model.information_bytes))
-            }
-        })
+impl StuffingOption {
+    fn choice(self) -> StuffingChoice {
+        match self {
+            StuffingOption::All => StuffingChoice::All,
+            StuffingOption::Payload => StuffingChoice::Payload,
+            StuffingOption::None => StuffingChoice::None,
+            StuffingOption::Exact => StuffingChoice::Exact,
+        }
     }
 }

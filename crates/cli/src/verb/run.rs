@@ -17,7 +17,7 @@ pub(crate) struct Run {
     /// Values to try for a dotted key of the scenario; repeat for a grid
     #[arg(long, value_name = "KEY=A,B,C")]
     sweep: Vec<String>,
-    /// Compute only the I-th of N equal shares of the runs
+    /// Compute only the I-th of N equal shares of the runs; `longwire merge` joins what --out wrote for all shares
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: String,
     #[command(flatten)]

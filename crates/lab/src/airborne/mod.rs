@@ -30,7 +30,7 @@ pub struct AirborneTrial {
 impl AirborneTrial {
     /// Creates the cases of a point, one for each router.
     pub fn cases(point: GridPoint) -> impl Iterator<Item = Case<AirborneTrial>> {
-        let GridPoint { params, scenario } = point;
+        let GridPoint { params, scenario, .. } = point;
         scenario.airborne.routers.clone().into_iter().map(move |router| {
             let params = params.clone().with("router", router.name());
             let trial = AirborneTrial { plan: scenario.airborne.clone(), router };

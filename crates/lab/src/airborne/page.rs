@@ -41,7 +41,8 @@ fn differences(played: &[Played]) -> Table {
         "router|# difference|least|most",
     );
     for other in played.iter().filter(|other| other.case.trial.router != AirborneRouter::Aerorp) {
-        let Some(difference) = of(played, AirborneRouter::Aerorp, other).map(|ours| gain(ours, other)) else {
+        let Some(difference) = of(played, AirborneRouter::Aerorp, other).and_then(|ours| gain(ours, other))
+        else {
             continue;
         };
         let least = Cell::precise(difference.min, 1);
@@ -65,11 +66,11 @@ fn of<'a>(played: &'a [Played], router: AirborneRouter, other: &Played) -> Optio
     played.iter().filter(|ours| ours.case.trial.router == router).find(is_same)
 }
 
-/// Gain of the delivered share over another router, percentage points.
-fn gain(ours: &Played, theirs: &Played) -> Summary {
+/// Gain of the delivered share over another router, percentage points; `None` without a run that both have, as in some shares.
+fn gain(ours: &Played, theirs: &Played) -> Option<Summary> {
     let (ours, theirs) = ours.pairs(theirs, DELIVERED);
     let percent = |shares: Vec<f64>| shares.into_iter().map(|share| share * 100.0).collect::<Vec<_>>();
-    Summary::of_differences(&percent(ours), &percent(theirs))
+    (!ours.is_empty()).then(|| Summary::of_differences(&percent(ours), &percent(theirs)))
 }
 
 /// Plot of the share delivered over the transmissions for each, with a point for each router.

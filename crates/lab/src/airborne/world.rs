@@ -20,6 +20,7 @@ use longwire_sim::mobility::contacts;
 use longwire_sim::{
     Boot, ChannelConfig, Errors, LineConfig, NodeBelow, NodeEngine, NodeId, Simulation, WayPoints, Window,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +33,7 @@ const NUMBER_BYTES: usize = 4;
 
 /// Frames on all lines by purpose. A beacon counts once for all lines of its sender, with its reports of all links,
 /// because on a radio channel all neighbours hear one transmission.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Data packets.
     pub data: u64,
@@ -43,7 +44,7 @@ pub struct Sent {
 }
 
 /// Result of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Packets to be sent.
     pub packets: u32,

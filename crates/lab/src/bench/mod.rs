@@ -84,7 +84,8 @@ impl<T> Case<T> {
         round < self.rounds && round.is_multiple_of(self.every)
     }
 
-    fn run(&self, round: u32) -> Run {
+    /// Run of a round in which this case has one.
+    pub fn run(&self, round: u32) -> Run {
         Run::new(self.seed, round / self.every)
     }
 }
@@ -123,15 +124,7 @@ impl<'a> Bench<'a> {
     /// Plays this share of the runs of all cases. After an early stop every case has the runs of the rounds completed,
     /// at least of the first one.
     pub fn play<T: Trial>(&self, cases: Vec<Case<T>>) -> Vec<Played<T>> {
-        // Interleaved, so that slow cases are not all at the end.
-        let rounds = cases.iter().map(|case| case.rounds).max().unwrap_or(0);
-        let of_round = |round: u32| {
-            let with_a_run = cases.iter().enumerate().filter(move |(_, case)| case.is_in(round));
-            with_a_run.map(move |(at, _)| (at, round))
-        };
-        let all = (0..rounds).flat_map(of_round).enumerate();
-        let jobs: Vec<(usize, u32)> =
-            all.filter(|(job, _)| self.shard.has(*job)).map(|(_, what)| what).collect();
+        let jobs = self.jobs(&cases);
         self.progress.expect(jobs.len() as u64);
         let work = |job: usize| {
             let (at, round) = jobs[job];
@@ -145,6 +138,18 @@ impl<'a> Bench<'a> {
             played[*at].runs.push(done);
         }
         played
+    }
+
+    /// Runs of this share: the place of the case, and the round, in the order in which they are played.
+    pub fn jobs<T>(&self, cases: &[Case<T>]) -> Vec<(usize, u32)> {
+        // Interleaved, so that slow cases are not all at the end.
+        let rounds = cases.iter().map(|case| case.rounds).max().unwrap_or(0);
+        let of_round = |round: u32| {
+            let with_a_run = cases.iter().enumerate().filter(move |(_, case)| case.is_in(round));
+            with_a_run.map(move |(at, _)| (at, round))
+        };
+        let all = (0..rounds).flat_map(of_round).enumerate();
+        all.filter(|(job, _)| self.shard.has(*job)).map(|(_, what)| what).collect()
     }
 
     /// Does work besides the runs; `None` with `thin` and after an early stop, which leaves it out.

@@ -1,6 +1,8 @@
 //! Work spread over threads with ordered results, the only threads of the lab: their number affects only the duration.
 
-use crate::progress::Progress;
+use crate::progress::{Abandoned, Progress};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
@@ -14,7 +16,8 @@ pub fn threads_available() -> usize {
 ///
 /// Threads take the next job when they are free, so long jobs do not delay the others. A panic in a job is propagated.
 /// The first round is always completed; after `progress` is stopped no job of another round is started, and the results
-/// are those of the completed rounds, a prefix of the jobs. `progress` receives the number of jobs left out.
+/// are those of the completed rounds, a prefix of the jobs. `progress` receives the number of jobs left out. Once it is
+/// abandoned, no job is started, and this unwinds with [`Abandoned`].
 #[expect(clippy::disallowed_methods, reason = "the place where runs are spread")]
 pub(super) fn spread<R: Send>(
     jobs: usize,
@@ -33,7 +36,7 @@ pub(super) fn spread<R: Send>(
             scope.spawn(move || {
                 loop {
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    if job >= jobs || !may_begin(job) {
+                    if job >= jobs || progress.is_abandoned() || !may_begin(job) {
                         return;
                     }
                     let result = work(job);
@@ -50,6 +53,9 @@ pub(super) fn spread<R: Send>(
             results[job] = Some(result);
         }
     });
+    if progress.is_abandoned() {
+        std::panic::resume_unwind(Box::new(Abandoned));
+    }
     if let Some(missing) = results.iter().position(Option::is_none) {
         let whole = (0..missing).take_while(|job| round(*job) < round(missing)).count();
         results.truncate(whole);
@@ -59,7 +65,7 @@ pub(super) fn spread<R: Send>(
 }
 
 /// Share of the jobs: `2/5` does every fifth job starting with the second, so that five machines do all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// Index of the share, from 1.
     pub index: usize,
@@ -74,6 +80,12 @@ impl Shard {
     /// Returns true if this job belongs to this share.
     pub fn has(self, job: usize) -> bool {
         job % self.count == self.index - 1
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
     }
 }
 
@@ -134,6 +146,24 @@ mod tests {
                 assert!(progress.done() >= done.len() as u64);
                 assert_eq!(progress.left_out() as usize, 4 * CASES - done.len());
             }
+        }
+    }
+
+    #[test]
+    fn an_abandoned_computation_begins_no_further_job_of_the_first_round_and_unwinds() {
+        for threads in [1, 3] {
+            let (progress, begun) = (Progress::new(), AtomicUsize::new(0));
+            let work = |job: usize| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                progress.abandon();
+                job
+            };
+            let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                spread(1000, threads, work, |_| 0, &progress)
+            }));
+            let payload = unwound.expect_err("nobody waits for the result");
+            assert_eq!(payload.downcast_ref::<Abandoned>(), Some(&Abandoned));
+            assert!(begun.into_inner() <= threads);
         }
     }
 

@@ -25,7 +25,7 @@ pub struct RouterTrial {
 impl RouterTrial {
     /// Creates the cases of a point, one for each router.
     pub fn cases(point: GridPoint) -> impl Iterator<Item = Case<RouterTrial>> {
-        let GridPoint { params, scenario } = point;
+        let GridPoint { params, scenario, .. } = point;
         scenario.routers.clone().into_iter().map(move |router| {
             let params = params.clone().with("router", router.name());
             let (seed, runs) = (scenario.seed, scenario.runs);

@@ -20,6 +20,7 @@ use longwire_proto::time::{Duration, Instant};
 use longwire_sim::{Boot, ChannelConfig, Delay, Fcs, LineConfig, NodeEngine, NodeId, Simulation, Window};
 use longwire_towers::carriers::Tcpcl;
 use longwire_towers::{Neighbours, Plan, Provides};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PORT: u16 = 4556;
 
 /// Result of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Messages accepted by a node.
     pub sent: u64,

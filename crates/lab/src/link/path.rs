@@ -37,7 +37,15 @@ impl LinkPath {
     /// # Errors
     /// Returns the errors of [`LinkProfile::load`], and fails if nodes and hops do not fit.
     pub fn load(name: &str, base: &Path) -> Result<LinkPath, Error> {
-        let table = table_of(name, base)?;
+        LinkPath::of_table(table_of(name, base)?, name, base)
+    }
+
+    /// Reads the table of a profile. `name` is that of its file, or of a built-in profile, for errors and as the place of files
+    /// that it names.
+    ///
+    /// # Errors
+    /// Returns the errors of [`LinkPath::load`] for a profile that is there.
+    pub fn of_table(table: Table, name: &str, base: &Path) -> Result<LinkPath, Error> {
         let place = format!("link `{name}`");
         if !table.contains_key("hop") {
             let link = LinkProfile::from_table(table, &place)?;

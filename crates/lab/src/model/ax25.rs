@@ -22,6 +22,7 @@
 use longwire_proto::ax25::{
     Address, Callsign, CommandResponse, Control, Frame, Modulo, Supervisory, hdlc, pid,
 };
+use serde::Deserialize;
 
 /// Mean number of random bits for which bit stuffing inserts a zero (Ma, 1982).
 const BITS_A_STUFFED_ONE: f64 = 62.0;
@@ -86,7 +87,8 @@ fn stuffed_bits(frame: &Frame) -> u64 {
 }
 
 /// Model of the mean wait of a station before key-up on a free channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Csma {
     /// No wait.
     None,
@@ -101,7 +103,8 @@ pub enum Csma {
 }
 
 /// Length assumed for the last frame of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LastFrame {
     /// Full, like the others.
     Full,
@@ -110,7 +113,8 @@ pub enum LastFrame {
 }
 
 /// Transmissions that end with TXTAIL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tail {
     /// All transmissions.
     In,
@@ -121,7 +125,8 @@ pub enum Tail {
 }
 
 /// Half or full duplex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Duplex {
     /// Half duplex: one station at a time.
     Half,

@@ -53,7 +53,7 @@ pub fn finding(options: &Options) -> Finding {
             assumptions: Assumption::of_csv(include_str!("assumptions.csv")),
         },
         summary,
-        traces: Vec::new(),
+        ..Finding::default()
     }
 }
 

@@ -113,6 +113,7 @@ impl Page {
                 assumptions: self.assumptions,
             },
             traces: self.traces,
+            share: None,
         }
     }
 }

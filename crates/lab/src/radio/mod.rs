@@ -43,7 +43,7 @@ impl RadioScenario {
     /// # Errors
     /// Fails if the channel or its load is invalid.
     pub fn case(point: GridPoint) -> Result<Case<RadioScenario>, Error> {
-        let GridPoint { params, scenario } = point;
+        let GridPoint { params, scenario, .. } = point;
         let (seed, runs) = (scenario.seed, scenario.runs);
         let trial = RadioScenario::of(scenario)?;
         Ok(Case::new("single frames", params, trial, seed, runs))

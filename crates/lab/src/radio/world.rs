@@ -11,6 +11,7 @@ use longwire_proto::rng::Rng;
 use longwire_proto::service::{Frames, FramesIndication, FramesRequest, InterfaceId, Shares};
 use longwire_proto::time::Instant;
 use longwire_sim::{FrameFate, NodeId, OnRadio, Simulation, Tnc};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +20,7 @@ const AT: InterfaceId = OnRadio::INTERFACE;
 const WAITING_MAX: usize = 256;
 
 /// Result of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Frames to be sent.
     pub frames: u32,

@@ -7,12 +7,23 @@ use toml::{Table, Value};
 
 const POINTS_MAX: usize = 100_000;
 
-/// Expands all combinations of the values of these keys, the last one varying fastest: parameters and table of each.
+/// Combination of values.
+#[derive(Clone)]
+pub(super) struct Combination {
+    /// Parameters, by their names in records.
+    pub(super) params: Params,
+    /// Keys with the value of each.
+    pub(super) values: Vec<(String, Value)>,
+    /// File with these values.
+    pub(super) table: Table,
+}
+
+/// Expands all combinations of the values of these keys, the last one varying fastest.
 ///
 /// # Errors
 /// Fails if a key cannot be set, two keys have the same name in records, or the grid is empty or too large.
-pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<(Params, Table)>, Error> {
-    let mut points = vec![(Params::new(), base)];
+pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<Combination>, Error> {
+    let mut points = vec![Combination { params: Params::new(), values: Vec::new(), table: base }];
     for (key, values) in sweeps {
         if key.split('.').next() == Some("sweep") {
             return Err(Error::new(format!("`{key}` is the key of a sweep, not of what it changes"))
@@ -24,16 +35,18 @@ pub(super) fn swept(base: Table, sweeps: &[(String, Vec<Value>)]) -> Result<Vec<
                 .hint(format!("a grid can have 1 to {POINTS_MAX} points")));
         }
         let name = param_name(key);
-        if points[0].0.get(&name).is_some() {
+        if points[0].params.get(&name).is_some() {
             return Err(Error::new(format!("two sweeps have the same name in the results, `{name}`"))
                 .hint("sweep one of the keys, or all channels together, such as channel.ber"));
         }
         let mut finer = Vec::with_capacity(count);
-        for (params, table) in &points {
+        for point in &points {
             for value in values {
-                let mut table = table.clone();
-                toml_text::set(&mut table, key, value)?;
-                finer.push((params.clone().with(&name, param_value(value)), table));
+                let mut next = point.clone();
+                toml_text::set(&mut next.table, key, value)?;
+                next.params = next.params.with(&name, param_value(value));
+                next.values.push((key.clone(), value.clone()));
+                finer.push(next);
             }
         }
         points = finer;

@@ -45,7 +45,7 @@ mod tests;
 pub use airborne::{Airborne, AirborneRouter, FLIGHT_M};
 pub(crate) use grid::param_value;
 pub use grid::parse_sweep;
-use grid::{merged, swept};
+use grid::{Combination, merged, swept};
 
 use crate::bench::Shard;
 use crate::error::Error;
@@ -318,6 +318,8 @@ settings! {
 pub struct GridPoint {
     /// Parameters set by the sweeps.
     pub params: Params,
+    /// Swept keys, each with its value.
+    pub values: Vec<(String, Value)>,
     /// Scenario with these parameters.
     pub scenario: Scenario,
 }
@@ -332,7 +334,10 @@ impl Scenario {
     }
 
     /// Reads the text of a scenario file.
-    pub(crate) fn text(path: &Path) -> Result<String, Error> {
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or is not text.
+    pub fn text(path: &Path) -> Result<String, Error> {
         longwire_settings::file::read_text(path).map_err(|error| {
             Error::new(format!("cannot read the scenario {}: {error}", path.display()))
                 .hint("sample scenarios are in scenarios/")
@@ -369,7 +374,9 @@ impl Scenario {
         };
         let sweeps = merged(&own, further)?;
         let place = if sweeps.is_empty() { place } else { "with the sweeps applied" };
-        let point = |(params, table)| Ok(GridPoint { params, scenario: Scenario::from_table(table, place)? });
+        let point = |Combination { params, values, table }| {
+            Ok(GridPoint { params, values, scenario: Scenario::from_table(table, place)? })
+        };
         swept(table, &sweeps)?.into_iter().map(point).collect()
     }
 

@@ -16,6 +16,7 @@ pub mod traffic;
 use bytes::Bytes;
 use longwire_proto::engine::Service;
 use longwire_proto::service::{CloseReason, SendFailure};
+use serde::{Deserialize, Serialize};
 
 /// Service between an experiment and a node.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ pub enum TaskIndication {
 }
 
 /// Reason why an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TryFailure {
     /// The connection ended early.
     Stream(CloseReason),

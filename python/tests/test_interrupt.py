@@ -1,0 +1,81 @@
+"""Ctrl-C, and the lock of the interpreter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import longwire
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_a_computation_between_runs(scenario):
+    def interrupt(done, total):
+        if done > 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        longwire.run(scenario, runs=1_000_000, progress=interrupt)
+    # A grid of one round, too, and the process goes on.
+    grid = {"workload.bytes": range(1_000, 9_000)}
+    with pytest.raises(KeyboardInterrupt):
+        longwire.run(scenario, grid=grid, runs=1, progress=interrupt)
+    assert len(longwire.run(scenario, runs=2).runs) == 2
+
+
+def test_a_process_ends_with_its_main_thread_although_a_run_is_under_way(scenario):
+    program = f"""
+import os, signal, longwire
+def interrupt(done, total):
+    os.kill(os.getpid(), signal.SIGINT)
+try:
+    longwire.run({scenario!r}, runs=1_000_000, progress=interrupt)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    words = [sys.executable, "-c", program]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout) == (0, "interrupted\n"), ended
+
+
+def test_other_threads_run_meanwhile(scenario):
+    """The computation ends only once another thread of Python has run."""
+    turns = threading.Event()
+    begun = threading.Event()
+
+    class Enough(Exception):
+        pass
+
+    def other():
+        begun.wait()
+        turns.set()
+
+    def report(done, total):
+        begun.set()
+        if turns.is_set():
+            raise Enough
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with pytest.raises(Enough):
+        longwire.run(scenario, runs=1_000_000, progress=report)
+    thread.join()
+
+
+def test_several_threads_compute_at_once(scenario):
+    results = [None, None]
+
+    def compute(at):
+        results[at] = longwire.run(scenario, runs=3, seed=at).json()
+
+    threads = [threading.Thread(target=compute, args=(at,)) for at in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [longwire.run(scenario, runs=3, seed=at).json() for at in range(2)]
