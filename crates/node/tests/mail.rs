@@ -534,10 +534,11 @@ fn a_folder_that_cannot_be_made_is_told_at_once() {
 fn a_jump_of_the_clock_ends_no_message() {
     let place = Place::new("mail-clock");
     let off_ms = Arc::new(AtomicI64::new(0));
+    let nobody = reserved();
     let begin = || {
         let text = format!(
             "node = 'dtn://alice/'\n[storage]\npath = '{0}/store'\n[mail]\nfolder = '{0}/mail'\nusers = ['alice']\n\
-             listen = '127.0.0.1:0'\n[[link]]\nname = 'bob'\naddress = '127.0.0.1:9'\npeer = 'dtn://bob/'",
+             listen = '127.0.0.1:0'\n[[link]]\nname = 'bob'\naddress = '{nobody}'\npeer = 'dtn://bob/'",
             place.0.display()
         );
         let off_ms = Arc::clone(&off_ms);
