@@ -1,4 +1,8 @@
-//! Parts that engines have in common: repeated attempts, deadlines of many things, and pacing.
+//! Parts that engines have in common: repeated attempts, deadlines of many things, maps of very many, and pacing.
+
+mod ordered;
+
+pub use ordered::OrderedMap;
 
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};

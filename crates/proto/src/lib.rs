@@ -16,7 +16,7 @@
 //!    [`service::Bundles`].
 //! 3. Follow `examples/echo.rs`, a complete engine in one file, from its service to two nodes in virtual time:
 //!    `cargo run -p longwire-proto --example echo`. [`time::Timers`] is a table of the timers of an engine,
-//!    and [`kit`] has other parts that engines have in common: repeated attempts, deadlines of many things, pacing.
+//!    and [`kit`] has other parts that engines have in common: repeated attempts, deadlines of many things, maps of very many, pacing.
 //!    `examples/bundle.rs` and `examples/terminal.rs` show owners of the engines that exist, in virtual time and with
 //!    sockets.
 //! 4. Wrap the engine in `Checked` of [`wrap`] in every test: it panics where the engine, its user or its provider breaks

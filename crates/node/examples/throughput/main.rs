@@ -12,6 +12,7 @@
 
 mod disk;
 mod dtn7;
+mod neighbours;
 mod path;
 mod process;
 mod resting;
@@ -36,6 +37,11 @@ fn main() {
         ["idle"] => resting::idle(),
         ["fill", count] => resting::fill(number(count)),
         ["found"] => resting::found(),
+        ["beside", count] => resting::beside(number(count)),
+        ["neighbours", count] => neighbours::run(number(count)),
+        ["crowd", address, count] => {
+            return neighbours::crowd(address.parse().expect("an address"), number(count));
+        }
         ["dtn7", count, length] => dtn7::run(number(count), number(length)),
         _ => panic!("nothing to measure is called {words:?}"),
     };
@@ -94,8 +100,13 @@ fn table() {
     for (name, words) in [
         ("ping, round trip", "ping"),
         ("idle node", "idle"),
+        ("1,000 idle neighbours", "neighbours 1000"),
         ("100,000 bundles taken in and stored", "fill 100000"),
         ("... found at the next start", "found"),
+        ("... 10,000 others to a neighbour", "beside 10000"),
+        ("1,000,000 bundles taken in and stored", "fill 1000000"),
+        ("... found at the next start", "found"),
+        ("... 10,000 others to a neighbour", "beside 10000"),
     ] {
         if let Some(Value::Object(run)) = measure(words) {
             let figures = run.iter().map(|(name, figure)| format!("{} {figure}", name.replace('_', " ")));

@@ -1,6 +1,6 @@
 //! Our own nodes on the whole path.
 
-use crate::resting::status;
+use crate::resting::{self, status};
 use crate::{disk, process};
 use bytes::Bytes;
 use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) fn node(folder: &Path, name: &str, kind: &str, more: &str) -> Node {
     let store = folder.join(name);
     let text = format!(
-        "node = 'dtn://{name}/'\n{more}\n[storage]\nkind = '{kind}'\npath = '{}'\n[agent.limits]\nbundles-max = 200_000",
+        "node = 'dtn://{name}/'\n{more}\n[storage]\nkind = '{kind}'\npath = '{}'\n[agent.limits]\nbundles-max = 1_200_000",
         store.display()
     );
     let mut config = Config::parse(&text, "throughput", Path::new("/")).expect("it makes sense");
@@ -71,7 +71,24 @@ pub(crate) fn run(count: usize, length: usize, kind: &str, carrier: &str) -> Val
         keys("alice")
     );
     let alice = node(&folder, "alice", kind, &link);
+    measured(&folder, alice, bob, count, length)
+}
+
+/// A node whose store holds what `fill` has left, on the path to another one; both stores are durable.
+pub(crate) fn beside_others(stored: &Path, count: usize, length: usize) -> Value {
+    let folder = crate::folder().join(format!("longwire-throughput-{}", std::process::id()));
+    let bob = node(&folder, "bob", "disk", "listen = ['127.0.0.1:0']");
+    let link =
+        format!("link = [{{ name = 'bob', address = '{}', peer = 'dtn://bob/' }}]", bob.addresses()[0]);
+    let alice = node(stored, "full", "disk", &link);
+    application(resting::ready(&mut alice.client()));
+    measured(&folder, alice, bob, count, length)
+}
+
+/// Sends so many bundles from one node to the other, and ends them.
+fn measured(folder: &Path, alice: Node, bob: Node, count: usize, length: usize) -> Value {
     let (sender, receiver) = (alice.client(), bob.client());
+    let before = application(holds(&mut [alice.client(), bob.client()])).0;
     let me = process::of(None);
     let (cpu, written) = (me.cpu_s(), me.written_bytes());
     let began = Instant::now();
@@ -80,9 +97,9 @@ pub(crate) fn run(count: usize, length: usize, kind: &str, carrier: &str) -> Val
     let seconds = began.elapsed().as_secs_f64();
     let (cpu, written) = (me.cpu_s() - cpu, me.written_bytes() - written);
     sending.join().expect("the sender is content");
-    let (stranded, batches) = application(settle(&mut [alice.client(), bob.client()]));
+    let (stranded, batches) = application(settle(before, &mut [alice.client(), bob.client()]));
     drop((alice, bob));
-    let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_dir_all(folder);
     let rate = count as f64 / seconds;
     let mut figures = json!({
         "seconds": seconds,
@@ -100,20 +117,27 @@ pub(crate) fn run(count: usize, length: usize, kind: &str, carrier: &str) -> Val
     figures
 }
 
-/// Waits until no node has anything left; what is left all the same, and how many batches both stores have synced.
-async fn settle(clients: &mut [AppClient]) -> (u64, u64) {
+/// Waits until the nodes have no more than this; what is left beyond it all the same, and how many batches both stores have
+/// synced.
+async fn settle(before: u64, clients: &mut [AppClient]) -> (u64, u64) {
     let began = Instant::now();
     loop {
-        let (mut left, mut batches) = (0, 0);
-        for client in &mut *clients {
-            let status = status(client).await;
-            left += status["bundles"].as_u64().unwrap_or(0);
-            batches += status["store"]["synced_batches"].as_u64().unwrap_or(0);
-        }
-        if left == 0 || began.elapsed() > PATIENCE {
-            return (left, batches);
+        let (left, batches) = holds(clients).await;
+        if left <= before || began.elapsed() > PATIENCE {
+            return (left.saturating_sub(before), batches);
         }
     }
+}
+
+/// How many bundles the nodes have, and how many batches their stores have synced.
+async fn holds(clients: &mut [AppClient]) -> (u64, u64) {
+    let (mut bundles, mut batches) = (0, 0);
+    for client in &mut *clients {
+        let status = status(client).await;
+        bundles += status["bundles"].as_u64().unwrap_or(0);
+        batches += status["store"]["synced_batches"].as_u64().unwrap_or(0);
+    }
+    (bundles, batches)
 }
 
 pub(crate) fn payload(number: u64, length: usize) -> Bytes {

@@ -40,6 +40,11 @@ impl Process {
         self.number("status", "VmRSS:") as f64 * 1024e-6
     }
 
+    /// Memory now without the pages of files, which the system takes back when it needs them, MB.
+    pub(crate) fn own_mb(&self) -> f64 {
+        (self.number("status", "VmRSS:") - self.number("status", "RssFile:")) as f64 * 1024e-6
+    }
+
     /// Bytes that went to devices.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.number("io", "write_bytes:")

@@ -3,8 +3,10 @@
 use crate::path::{application, node};
 use crate::process;
 use longwire_node::message::{Message, MessageOptions, Reply, Request};
+use longwire_node::view::Filter;
 use longwire_node::{AppClient, echo_service};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Payload of a ping, bytes.
@@ -55,31 +57,92 @@ pub(crate) fn idle() -> Value {
 
 /// So many bundles of 1 KiB for a node that nobody knows, stored durably.
 pub(crate) fn fill(count: usize) -> Value {
-    let folder = crate::folder().join("longwire-stored");
+    let folder = stored();
     let _ = std::fs::remove_dir_all(&folder);
     let node = node(&folder, "full", "disk", "");
-    let client = node.client();
-    application(crate::path::send(client, "dtn://nowhere/x", count, 1024));
-    json!({ "peak_mb": process::of(None).peak_mb().round() })
+    let began = Instant::now();
+    application(crate::path::send(node.client(), "dtn://nowhere/x", count, 1024));
+    let rate = count as f64 / began.elapsed().as_secs_f64();
+    // Without the application, whose sends the node has remembered while it was there.
+    application(async {
+        status(&mut node.client()).await;
+    });
+    let me = process::of(None);
+    json!({ "bundles_per_s": rate.round(), "memory_mb": me.own_mb().round(), "peak_mb": me.peak_mb().round() })
 }
 
-/// Opens what `fill` has left, as after a kill.
+/// Opens what `fill` has left, as after a kill, and reads the list of bundles.
 pub(crate) fn found() -> Value {
-    let folder = crate::folder().join("longwire-stored");
     let began = Instant::now();
-    let node = node(&folder, "full", "disk", "");
+    let node = node(&stored(), "full", "disk", "");
     let mut client = node.client();
-    let mut last = Value::Null;
-    application(async {
-        while !last["ready"].as_bool().unwrap_or(false) {
-            last = status(&mut client).await;
+    let bundles = application(ready(&mut client));
+    let start_s = rounded(began.elapsed().as_secs_f64());
+    let me = process::of(None);
+    let (memory_mb, peak_mb) = (me.own_mb().round(), me.peak_mb().round());
+    let mut pages = application(pages(&mut client));
+    let all_s = rounded(pages.iter().map(Duration::as_secs_f64).sum());
+    pages.sort();
+    let page_ms = |at: usize| rounded(pages[at].as_secs_f64() * 1e3);
+    json!({
+        "bundles": bundles,
+        "start_s": start_s,
+        "memory_mb": memory_mb,
+        "peak_mb": peak_mb,
+        "page_ms": page_ms(pages.len() / 2),
+        "longest_page_ms": page_ms(pages.len() - 1),
+        "all_pages_s": all_s,
+        "memory_after_list_mb": me.own_mb().round(),
+    })
+}
+
+/// Bundles from a node that holds what `fill` has left to another node; the stored ones are removed at the end.
+pub(crate) fn beside(count: usize) -> Value {
+    let figures = crate::path::beside_others(&stored(), count, 1024);
+    let _ = std::fs::remove_dir_all(stored());
+    let rate = figures["bundles_per_s"].as_f64().unwrap_or(f64::NAN);
+    json!({ "bundles_per_s": rate.round(), "peak_mb": figures["peak_mb"], "stranded": figures["stranded"] })
+}
+
+fn stored() -> PathBuf {
+    crate::folder().join("longwire-stored")
+}
+
+fn rounded(figure: f64) -> f64 {
+    (figure * 100.0).round() / 100.0
+}
+
+/// Waits until a node has read its store; how many bundles it holds.
+pub(crate) async fn ready(client: &mut AppClient) -> Value {
+    loop {
+        let status = status(client).await;
+        if status["ready"].as_bool().unwrap_or(false) {
+            return status["bundles"].clone();
         }
-    });
-    let seconds = (began.elapsed().as_secs_f64() * 100.0).round() / 100.0;
-    let memory = process::of(None).memory_mb().round();
-    drop(node);
-    let _ = std::fs::remove_dir_all(folder);
-    json!({ "bundles": last["bundles"], "memory_mb": memory, "start_s": seconds })
+        // A status takes the time of the node, too.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Reads the list of bundles, and measures how long each page takes.
+async fn pages(client: &mut AppClient) -> Vec<Duration> {
+    const BUNDLES: usize = 100;
+    let (mut after, mut took) = (None, Vec::new());
+    loop {
+        let began = Instant::now();
+        let head = Request::Bundles { limit: BUNDLES, after, filter: Filter::default() };
+        assert!(client.request(head).await);
+        let page = loop {
+            if let Reply::Bundles { page } = client.reply().await.expect("the node is there").head {
+                break page;
+            }
+        };
+        took.push(began.elapsed());
+        after = page.next;
+        if after.is_none() {
+            return took;
+        }
+    }
 }
 
 /// Returns the status of a node.

@@ -134,7 +134,13 @@ pub fn repair(folder: &Path, progress: ProgressFn<'_>) -> Result<StoreRepair, Op
     let gone: Vec<StoreWrite> = {
         let index = lock_index(&log.index);
         let is_gone = |record: &&RecordId| quarantine::is_gone(&index, **record);
-        index.records.keys().filter(is_gone).map(|record| StoreWrite::Remove { record: *record }).collect()
+        index
+            .records
+            .iter()
+            .map(|(record, _)| record)
+            .filter(is_gone)
+            .map(|record| StoreWrite::Remove { record: *record })
+            .collect()
     };
     for some in gone.chunks(REMOVED_AT_ONCE) {
         let failed = |_| io::Error::other("cannot remove the records with no data left");

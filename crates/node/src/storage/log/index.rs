@@ -2,12 +2,15 @@
 
 use super::device::in_blocks;
 use super::frame::{EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES};
+use longwire_proto::kit::OrderedMap;
 use longwire_proto::service::RecordId;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Maximum number of records searched at once for the chunks of a segment, while the engines need the index, too.
+const SEARCHED_MAX: usize = if cfg!(test) { 3 } else { 10_000 };
 /// Offset of a chunk whose data was lost when it was to be moved: no data is at the beginning of a segment.
 const NOWHERE: u32 = 0;
 
@@ -40,15 +43,47 @@ impl ChunkPlace {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct RecordIndex {
-    pub(super) chunks: Vec<ChunkPlace>,
+/// Chunks of a record. Most records have one, and there may be a million records.
+#[derive(Debug)]
+pub(super) enum RecordIndex {
+    One(ChunkPlace),
+    More(Vec<ChunkPlace>),
 }
 
 impl RecordIndex {
+    /// Returns the chunks in order.
+    pub(super) fn chunks(&self) -> &[ChunkPlace] {
+        match self {
+            RecordIndex::One(chunk) => core::slice::from_ref(chunk),
+            RecordIndex::More(chunks) => chunks,
+        }
+    }
+
     /// Returns the length in bytes: the end of the last chunk.
     pub(super) fn length(&self) -> u64 {
-        self.chunks.last().map_or(0, ChunkPlace::end)
+        self.chunks().last().map_or(0, ChunkPlace::end)
+    }
+
+    /// Adds a chunk, or replaces the one at its offset, which is returned.
+    fn put(&mut self, chunk: ChunkPlace) -> Option<ChunkPlace> {
+        let chunks = match self {
+            RecordIndex::One(only) if only.offset == chunk.offset => {
+                return Some(core::mem::replace(only, chunk));
+            }
+            RecordIndex::One(only) => {
+                *self = RecordIndex::More(Vec::from([*only]));
+                return self.put(chunk);
+            }
+            RecordIndex::More(chunks) => chunks,
+        };
+        let at = chunks.partition_point(|other| other.offset < chunk.offset);
+        match chunks.get_mut(at) {
+            Some(old) if old.offset == chunk.offset => Some(core::mem::replace(old, chunk)),
+            _ => {
+                chunks.insert(at, chunk);
+                None
+            }
+        }
     }
 }
 
@@ -66,7 +101,7 @@ pub(super) struct SegmentFile {
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) records: BTreeMap<RecordId, RecordIndex>,
+    pub(super) records: OrderedMap<RecordId, RecordIndex>,
     pub(super) segments: BTreeMap<u32, SegmentFile>,
 }
 
@@ -79,27 +114,22 @@ impl Index {
     /// Adds a durable chunk: the next one of its record, or a copy of an existing one.
     pub(super) fn add(&mut self, record: RecordId, chunk: ChunkPlace) {
         self.segments.get_mut(&chunk.segment).expect("chunks lie in segments").live += chunk.bytes();
-        let chunks = &mut self.records.entry(record).or_default().chunks;
-        let at = chunks.partition_point(|other| other.offset < chunk.offset);
-        match chunks.get_mut(at) {
-            Some(old) if old.offset == chunk.offset => {
-                let old = core::mem::replace(old, chunk);
-                self.kill(&old);
+        let replaced = match self.records.get_mut(&record) {
+            Some(found) => found.put(chunk),
+            None => {
+                self.records.insert(record, RecordIndex::One(chunk));
+                None
             }
-            _ => {
-                if chunks.is_empty() {
-                    // Most records have one chunk; a list would start with space for four.
-                    chunks.reserve_exact(1);
-                }
-                chunks.insert(at, chunk);
-            }
+        };
+        if let Some(old) = replaced {
+            self.kill(&old);
         }
     }
 
     /// Adds a damaged or missing durable chunk, unless there is a copy of it; returns true if it was added.
     pub(super) fn add_harmed(&mut self, record: RecordId, chunk: ChunkPlace) -> bool {
         let there = self.records.get(&record).is_some_and(|found| {
-            found.chunks.binary_search_by_key(&chunk.offset, |other| other.offset).is_ok()
+            found.chunks().binary_search_by_key(&chunk.offset, |other| other.offset).is_ok()
         });
         if !there {
             self.add(record, chunk);
@@ -109,13 +139,13 @@ impl Index {
 
     /// Returns true if this chunk is live.
     pub(super) fn has(&self, record: RecordId, chunk: &ChunkPlace) -> bool {
-        self.records.get(&record).is_some_and(|found| found.chunks.contains(chunk))
+        self.records.get(&record).is_some_and(|found| found.chunks().contains(chunk))
     }
 
     /// Removes a record; returns false if there is none.
     pub(super) fn remove(&mut self, record: RecordId) -> bool {
         let Some(gone) = self.records.remove(&record) else { return false };
-        for chunk in &gone.chunks {
+        for chunk in gone.chunks() {
             self.kill(chunk);
         }
         true
@@ -143,26 +173,35 @@ impl Index {
         self.segments.values().fold((0, 0), sum)
     }
 
-    /// Returns some of the chunks of a segment that `is_wanted` selects, with their records: up to `bytes_max` or slightly
-    /// more.
+    /// Returns some of the chunks of a segment that `is_wanted` selects, with their records, and the record at which the search
+    /// goes on; `None` after the last one. The search begins at a record, and ends with `bytes_max` or slightly more, or after
+    /// [`SEARCHED_MAX`] records.
     pub(super) fn chunks_in(
         &self,
         segment: u32,
+        from: RecordId,
         bytes_max: u64,
         mut is_wanted: impl FnMut(RecordId, &ChunkPlace) -> bool,
-    ) -> Vec<(RecordId, ChunkPlace)> {
+    ) -> (Vec<(RecordId, ChunkPlace)>, Option<RecordId>) {
         let mut left = bytes_max;
-        let all = self
-            .records
-            .iter()
-            .flat_map(|(id, record)| record.chunks.iter().map(move |chunk| (*id, *chunk)))
-            .filter(|(record, chunk)| chunk.segment == segment && is_wanted(*record, chunk));
-        all.take_while(|(_, chunk)| {
-            let wanted = left > 0;
-            left = left.saturating_sub(chunk.bytes());
-            wanted
-        })
-        .collect()
+        let mut found = Vec::new();
+        for (searched, (record, index)) in self.records.range(from..).enumerate() {
+            if left == 0 || searched >= SEARCHED_MAX {
+                return (found, Some(*record));
+            }
+            let is_here = |chunk: &&ChunkPlace| chunk.segment == segment;
+            for chunk in index.chunks().iter().filter(is_here) {
+                if !is_wanted(*record, chunk) {
+                    continue;
+                }
+                if left == 0 {
+                    return (found, Some(*record));
+                }
+                left = left.saturating_sub(chunk.bytes());
+                found.push((*record, *chunk));
+            }
+        }
+        (found, None)
     }
 }
 
@@ -205,9 +244,38 @@ mod tests {
         assert_eq!(live(&index), [3 * one, 0]);
         index.add(record, chunk(0, 2));
         assert_eq!(live(&index), [2 * one, one], "it was moved");
-        assert_eq!(index.records[&record].chunks, [chunk(0, 2), chunk(10, 1)]);
+        assert_eq!(index.records.get(&record).expect("it is there").chunks(), [chunk(0, 2), chunk(10, 1)]);
         assert!(index.has(record, &chunk(0, 2)) && !index.has(record, &chunk(0, 1)));
         assert!(index.remove(record));
         assert_eq!(live(&index), [one, 0]);
+    }
+
+    /// The engines wait for the index at most as long as a step takes.
+    #[test]
+    fn a_search_in_steps_finds_every_chunk_of_a_segment_once() {
+        let mut index = Index::default();
+        for number in [1, 2] {
+            let file = File::open("/dev/null").expect("it is there");
+            index.add_segment(number, PathBuf::new(), Arc::new(file));
+        }
+        let chunk = |offset, segment| ChunkPlace { offset, length: 10, data_crc: 0, segment, at: 100 };
+        let mut placed = Vec::new();
+        for record in 1..=20 {
+            for (offset, segment) in [(0, 1 + record as u32 % 2), (10, 1)] {
+                index.add(RecordId(record), chunk(offset, segment));
+                placed.extend((segment == 1).then_some((RecordId(record), chunk(offset, segment))));
+            }
+        }
+        for bytes_max in [1, 200, 10_000] {
+            let (mut all, mut next) = (Vec::new(), Some(RecordId(0)));
+            while let Some(from) = next {
+                let wanted = |record, chunk: &ChunkPlace| !all.contains(&(record, *chunk));
+                let (found, more) = index.chunks_in(1, from, bytes_max, wanted);
+                assert!(found.len() <= 2 * SEARCHED_MAX);
+                all.extend(found);
+                next = more;
+            }
+            assert_eq!(all, placed, "{bytes_max} bytes in each step");
+        }
     }
 }

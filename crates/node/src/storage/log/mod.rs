@@ -56,7 +56,7 @@ use listing::Listing;
 use lock::Lock;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
-use moving::UnreadableChunks;
+use moving::{ChunkSearch, UnreadableChunks};
 use newest::NewestBatch;
 use rustix::fs::Advice;
 use std::borrow::Cow;
@@ -125,6 +125,7 @@ pub struct Log {
     /// True if the active segment may contain bytes of a failed write.
     may_have_torn_bytes: bool,
     unreadable: UnreadableChunks,
+    search: ChunkSearch,
     /// Length of the reserve file, which depends on the size of the device at an earlier opening.
     reserve_bytes_present: u64,
     /// True after the device was full, until it has ample space again.
@@ -207,6 +208,7 @@ impl Log {
             unnamed: met.unnamed,
             may_have_torn_bytes: false,
             unreadable: UnreadableChunks::default(),
+            search: ChunkSearch::default(),
             reserve_bytes_present: 0,
             device_was_full: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),
@@ -668,8 +670,8 @@ impl LogReader {
         let index = lock_index(&self.index);
         let found = index.records.get(&record).ok_or(StorageFailure::Missing)?;
         let end = offset.saturating_add(u64::from(length)).min(found.length());
-        let first = found.chunks.partition_point(|chunk| chunk.end() <= offset);
-        let chunks = found.chunks[first..].iter().take_while(|chunk| chunk.offset < end);
+        let first = found.chunks().partition_point(|chunk| chunk.end() <= offset);
+        let chunks = found.chunks()[first..].iter().take_while(|chunk| chunk.offset < end);
         Ok((chunks.copied().collect(), end))
     }
 

@@ -455,7 +455,7 @@ fn there(chunk: &ChunkPlace, file: &File) -> u64 {
 }
 
 fn chunks(index: &Index, record: RecordId) -> Vec<(ChunkPlace, Arc<File>)> {
-    let found = index.records.get(&record).into_iter().flat_map(|record| &record.chunks);
+    let found = index.records.get(&record).into_iter().flat_map(|record| record.chunks());
     found.filter_map(|chunk| Some((*chunk, index.segments.get(&chunk.segment)?.file.clone()))).collect()
 }
 

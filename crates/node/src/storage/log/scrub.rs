@@ -127,8 +127,8 @@ impl ScrubPass {
         };
         index.records.range((from, Bound::Unbounded)).find_map(|(record, found)| {
             let is_next = |chunk: &&ChunkPlace| behind.is_none_or(|behind| (*record, chunk.offset) > behind);
-            let at = found.chunks.partition_point(|chunk| !is_next(&chunk));
-            found.chunks.get(at).map(|chunk| (*record, *chunk))
+            let at = found.chunks().partition_point(|chunk| !is_next(&chunk));
+            found.chunks().get(at).map(|chunk| (*record, *chunk))
         })
     }
 }

@@ -14,6 +14,7 @@
 //! bundle with a creation time too far in the past, but keep one from the future.
 
 use crate::codec::DecodeError;
+use crate::kit::OrderedMap;
 use crate::service::{LinkId, RecordId, SteadyReading};
 use crate::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -325,7 +326,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Purpose of a deadline. Every bundle has one in two sets, so the rare long variants are boxed.
+/// Purpose of a deadline. Every bundle has one, so the rare long variants are boxed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeadlineKind {
     /// The lifetime of a bundle expires.
@@ -370,10 +371,11 @@ pub(super) struct ExpiryTime {
 pub(super) struct BundleDeadlines {
     /// Deadlines by the wall clock.
     by_wall: BTreeSet<(u64, DeadlineKind)>,
-    /// Deadlines by the lifetime clock.
-    by_clock: BTreeSet<(u64, DeadlineKind)>,
-    /// Deadlines of `by_clock` by age, which apply only while there is no clock.
+    /// Deadlines by the lifetime clock, with the times by age, which apply only while there is no clock.
+    by_clock: OrderedMap<(u64, DeadlineKind), Instant>,
+    /// Deadlines of `by_clock` by age. Empty while there is a clock.
     without_clock: BTreeSet<(Instant, DeadlineKind)>,
+    has_clock: bool,
     timers: BTreeSet<(Instant, DeadlineKind)>,
 }
 
@@ -397,8 +399,10 @@ impl BundleDeadlines {
     pub(super) fn ends(&mut self, end: ExpiryTime, due: DeadlineKind) {
         match end.dtn_ms {
             Some(dtn_ms) => {
-                self.by_clock.insert((dtn_ms, due.clone()));
-                self.without_clock.insert((end.by_age, due));
+                if !self.has_clock {
+                    self.without_clock.insert((end.by_age, due.clone()));
+                }
+                self.by_clock.insert((dtn_ms, due), end.by_age);
             }
             None => self.at(end.by_age, due),
         }
@@ -407,11 +411,24 @@ impl BundleDeadlines {
     pub(super) fn not_ends(&mut self, end: ExpiryTime, due: DeadlineKind) {
         match end.dtn_ms {
             Some(dtn_ms) => {
-                self.by_clock.remove(&(dtn_ms, due.clone()));
-                self.without_clock.remove(&(end.by_age, due));
+                if !self.has_clock {
+                    self.without_clock.remove(&(end.by_age, due.clone()));
+                }
+                self.by_clock.remove(&(dtn_ms, due));
             }
             None => self.not_at(end.by_age, due),
         }
+    }
+
+    /// Notes whether there is a clock. Visits all deadlines when it is lost.
+    pub(super) fn follow(&mut self, has_clock: bool) {
+        if core::mem::replace(&mut self.has_clock, has_clock) == has_clock {
+            return;
+        }
+        self.without_clock = match has_clock {
+            true => BTreeSet::new(),
+            false => self.by_clock.iter().map(|((_, due), by_age)| (*by_age, due.clone())).collect(),
+        };
     }
 
     /// Removes and returns the next expired deadline.
@@ -426,7 +443,7 @@ impl BundleDeadlines {
         }
         match clock.life_ms(now) {
             Some(life_ms) => match self.by_clock.first() {
-                Some((at, _)) if *at <= life_ms => self.by_clock.pop_first().map(|(_, due)| due),
+                Some(((at, _), _)) if *at <= life_ms => self.by_clock.pop_first().map(|((_, due), _)| due),
                 _ => None,
             },
             None => match self.without_clock.first() {
@@ -440,7 +457,7 @@ impl BundleDeadlines {
     pub(super) fn next(&self, clock: &Clock) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let ends = match clock.told {
-            Some(_) => self.by_clock.first().and_then(|(at, _)| clock.life_instant_of(*at)),
+            Some(_) => self.by_clock.first().and_then(|((at, _), _)| clock.life_instant_of(*at)),
             None => self.without_clock.first().map(|(at, _)| *at),
         };
         let wall = self.by_wall.first().and_then(|(at, _)| clock.instant_of(*at));
@@ -504,9 +521,12 @@ impl Timekeeping {
         held: &mut HeldBundle,
         config: &Config,
     ) {
-        self.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
+        let before = held.end;
         self.set_end(now, record, held, config);
-        self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+        if held.end != before {
+            self.deadlines.not_ends(before, DeadlineKind::Expiry(record));
+            self.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+        }
     }
 }
 
@@ -594,5 +614,28 @@ mod tests {
             turns.add(turn(first, 1, 1));
         }
         assert_eq!(turns.0.len(), TURNS_MAX);
+    }
+
+    /// Lifetimes end by age while there is no clock, also those that began with one, and each ends once.
+    #[test]
+    fn deadlines_follow_the_clock_when_it_comes_and_goes() {
+        let (at, due) = (Instant::from_secs, |record| DeadlineKind::Expiry(RecordId(record)));
+        let end = |dtn_ms, age_s| ExpiryTime { dtn_ms: Some(THEN_MS + dtn_ms), by_age: at(age_s) };
+        let (mut clock, mut deadlines) = (Clock::default(), BundleDeadlines::default());
+        deadlines.ends(end(9_000, 3), due(1));
+        clock.set(at(0), Some(THEN_MS), steady(1, 0));
+        deadlines.follow(true);
+        deadlines.ends(end(8_000, 5), due(2));
+        deadlines.ends(end(7_000, 4), due(3));
+        deadlines.not_ends(end(7_000, 4), due(3));
+        assert_eq!((deadlines.pop(at(6), &clock), deadlines.next(&clock)), (None, Some(at(8))));
+        clock.set(at(6), None, steady(1, 6_000));
+        deadlines.follow(false);
+        assert_eq!(deadlines.next(&clock), Some(at(3)));
+        assert_eq!(deadlines.pop(at(6), &clock), Some(due(1)));
+        deadlines.not_ends(end(9_000, 3), due(1));
+        assert_eq!([(); 2].map(|()| deadlines.pop(at(6), &clock)), [Some(due(2)), None]);
+        deadlines.not_ends(end(8_000, 5), due(2));
+        assert_eq!((deadlines.by_clock.len(), deadlines.without_clock.len()), (0, 0));
     }
 }

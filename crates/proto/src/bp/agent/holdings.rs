@@ -1,20 +1,116 @@
 //! The bundles that the node holds, and their counts.
+//!
+//! ```text
+//!   awake <--- it is needed ----- resting: as bytes
+//!     |                              ^
+//!     '--- others were needed later -'
+//! ```
+//!
+//! The bundles that were needed last are *awake*, in the form in which all parts of the agent use them; others rest as bytes (see
+//! [`resting`](super::resting)), unless they are in use. So the memory of a bundle that waits is small, and no part of the agent has
+//! to distinguish them.
 
+use crate::kit::OrderedMap;
 use crate::service::RecordId;
-use core::ops::{Index, RangeBounds};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::cell::{Cell, OnceCell, RefCell};
+use core::ops::{Deref, Index, RangeBounds};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::accounts::Accounts;
 use super::delivery::AduKey;
 use super::held::HeldBundle;
+use super::resting;
 use super::taken::{Digest, Digests};
+
+/// Number of bundles that stay awake although nothing needs them. Tests of the agent have few bundles, and most of these rest.
+const AWAKE_MAX: usize = if cfg!(test) { 2 } else { 1024 };
+/// Number of awake bundles that are examined for each one that wakes: those in use stay awake.
+const EXAMINED: usize = 2;
+
+/// Bundle, awake or resting.
+#[derive(Debug)]
+struct Slot {
+    /// The bundle while it is awake.
+    awake: OnceCell<Box<HeldBundle>>,
+    /// The bundle as bytes; `None` once it may have changed since.
+    resting: Option<Box<[u8]>>,
+}
+
+impl Slot {
+    fn new(held: HeldBundle) -> Self {
+        Slot { awake: OnceCell::from(Box::new(held)), resting: None }
+    }
+
+    fn unpack(&self, record: RecordId) -> Box<HeldBundle> {
+        Box::new(resting::unpack(record, self.resting.as_deref().expect("it is awake or rests")))
+    }
+
+    /// Returns the bundle without waking it.
+    fn read(&self, record: RecordId) -> HeldRef<'_> {
+        match self.awake.get() {
+            Some(held) => HeldRef::Awake(held),
+            None => HeldRef::Read(self.unpack(record)),
+        }
+    }
+
+    fn into_awake(mut self, record: RecordId) -> Box<HeldBundle> {
+        self.awake.take().unwrap_or_else(|| self.unpack(record))
+    }
+
+    /// Lets the bundle rest. Returns false if it is in use.
+    fn rest(&mut self, record: RecordId) -> bool {
+        if self.resting.is_none() {
+            self.resting = self.awake.get().and_then(|held| resting::pack(record, held));
+            #[cfg(test)]
+            self.check(record);
+        }
+        if self.resting.is_some() {
+            self.awake.take();
+        }
+        self.resting.is_some()
+    }
+}
+
+#[cfg(test)]
+impl Slot {
+    /// Panics unless the bundle will wake as it was.
+    fn check(&self, record: RecordId) {
+        if let (Some(packed), Some(held)) = (&self.resting, self.awake.get()) {
+            let mut woken = resting::unpack(record, packed);
+            // The same ranges have several forms.
+            assert_eq!(woken.to_send, held.to_send);
+            woken.to_send = held.to_send.clone();
+            assert_eq!(format!("{woken:?}"), format!("{held:?}"));
+        }
+    }
+}
+
+/// Bundle of a list, which reading does not wake.
+pub(super) enum HeldRef<'a> {
+    Awake(&'a HeldBundle),
+    Read(Box<HeldBundle>),
+}
+
+impl Deref for HeldRef<'_> {
+    type Target = HeldBundle;
+
+    fn deref(&self) -> &HeldBundle {
+        match self {
+            HeldRef::Awake(held) => held,
+            HeldRef::Read(held) => held,
+        }
+    }
+}
 
 /// All bundles, in order of their records. The counts follow every change of what they count: a bundle's length, and
 /// its memory, change only here.
 #[derive(Debug)]
 pub(super) struct Holdings {
-    /// Each bundle is boxed, because half of the slots of a B-tree are empty.
-    bundles: BTreeMap<RecordId, Box<HeldBundle>>,
+    bundles: OrderedMap<RecordId, Slot>,
+    /// Bundles that are awake, the one that woke first in front; also some that were removed.
+    awake: RefCell<VecDeque<RecordId>>,
+    /// Number of awake bundles that are still to be examined.
+    examined_next: Cell<usize>,
     /// Number of copies among the bundles.
     copies: usize,
     /// Records of a bundle and its fragments.
@@ -31,7 +127,9 @@ impl Holdings {
     /// Creates holdings without bundles.
     pub(super) fn new(digests: Digests) -> Self {
         Holdings {
-            bundles: BTreeMap::new(),
+            bundles: OrderedMap::new(),
+            awake: RefCell::default(),
+            examined_next: Cell::default(),
             copies: 0,
             adus: BTreeSet::new(),
             bytes: 0,
@@ -66,24 +164,60 @@ impl Holdings {
     }
 
     pub(super) fn get(&self, record: &RecordId) -> Option<&HeldBundle> {
-        self.bundles.get(record).map(|held| &**held)
+        let slot = self.bundles.get(record)?;
+        let held = slot.awake.get_or_init(|| {
+            self.note_awake(*record);
+            slot.unpack(*record)
+        });
+        Some(held)
     }
 
     /// A bundle, for changes of everything but its owner, its length and its memory, which are counted.
     pub(super) fn get_mut(&mut self, record: &RecordId) -> Option<&mut HeldBundle> {
-        self.bundles.get_mut(record).map(|held| &mut **held)
+        self.let_some_rest();
+        // It wakes, and is noted.
+        self.get(record)?;
+        let slot = self.bundles.get_mut(record)?;
+        slot.resting = None;
+        slot.awake.get_mut().map(|held| &mut **held)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, &HeldBundle)> {
+    /// Notes that a bundle is awake.
+    fn note_awake(&self, record: RecordId) {
+        self.awake.borrow_mut().push_back(record);
+        self.examined_next.set(self.examined_next.get() + EXAMINED);
+    }
+
+    /// Lets bundles rest that have not been needed for long.
+    fn let_some_rest(&mut self) {
+        let awake = self.awake.get_mut();
+        let left = self.examined_next.get_mut();
+        while *left > 0
+            && awake.len() > AWAKE_MAX
+            && let Some(record) = awake.pop_front()
+        {
+            *left -= 1;
+            if self.bundles.get_mut(&record).is_some_and(|slot| !slot.rest(record)) {
+                awake.push_back(record);
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, HeldRef<'_>)> {
         self.range(..)
     }
 
-    /// The bundles with these records, in order.
+    /// The bundles with these records, in order. Reading them does not wake them.
     pub(super) fn range(
         &self,
         records: impl RangeBounds<RecordId>,
-    ) -> impl Iterator<Item = (RecordId, &HeldBundle)> {
-        self.bundles.range(records).map(|(record, held)| (*record, &**held))
+    ) -> impl Iterator<Item = (RecordId, HeldRef<'_>)> {
+        self.bundles.range(records).map(|(record, slot)| (*record, slot.read(*record)))
+    }
+
+    /// The records of bundles in a range, in order.
+    pub(super) fn records(&self, records: impl RangeBounds<RecordId>) -> impl Iterator<Item = RecordId> {
+        self.bundles.range(records).map(|(record, _)| *record)
     }
 
     /// Records of a bundle and its fragments, in order.
@@ -99,18 +233,24 @@ impl Holdings {
         self.bytes += held.share;
         self.accounts.enter(&held);
         self.adus.insert((self.digests.adu(&held.adu()), record));
-        self.bundles.insert(record, Box::new(held));
+        self.insert_slot(record, held);
     }
 
     /// Inserts a copy, which nobody is charged for.
     pub(super) fn insert_copy(&mut self, id: RecordId, copy: HeldBundle) {
-        self.bundles.insert(id, Box::new(copy));
+        self.insert_slot(id, copy);
         self.copies += 1;
+    }
+
+    fn insert_slot(&mut self, record: RecordId, held: HeldBundle) {
+        self.let_some_rest();
+        self.bundles.insert(record, Slot::new(held));
+        self.note_awake(record);
     }
 
     /// Removes a bundle or a copy.
     pub(super) fn remove(&mut self, record: RecordId) -> Option<Box<HeldBundle>> {
-        let held = self.bundles.remove(&record)?;
+        let held = self.bundles.remove(&record)?.into_awake(record);
         self.bytes -= held.share;
         if held.copy_origin.is_none() {
             self.accounts.leave(&held);
@@ -123,7 +263,9 @@ impl Holdings {
 
     /// Sets the length that a bundle counts with, bytes.
     pub(super) fn resize(&mut self, record: &RecordId, share: u64) {
-        let held = self.bundles.get_mut(record).expect("only what is held is resized");
+        self.get_mut(record).expect("only what is held is resized");
+        let slot = self.bundles.get_mut(record).expect("it was just found");
+        let held = slot.awake.get_mut().expect("it was just woken");
         self.accounts.resize(held, share);
         self.bytes = self.bytes - held.share + share;
         held.share = share;
@@ -131,7 +273,9 @@ impl Holdings {
 
     /// Changes the memory that a bundle counts with.
     pub(super) fn recount(&mut self, record: &RecordId, change: impl FnOnce(&mut HeldBundle)) {
-        let held = self.bundles.get_mut(record).expect("only what is held is counted");
+        self.get_mut(record).expect("only what is held is counted");
+        let slot = self.bundles.get_mut(record).expect("it was just found");
+        let held = slot.awake.get_mut().expect("it was just woken");
         self.accounts.leave(held);
         change(held);
         self.accounts.enter(held);
@@ -152,19 +296,26 @@ impl Index<&RecordId> for Holdings {
     type Output = HeldBundle;
 
     fn index(&self, record: &RecordId) -> &HeldBundle {
-        &self.bundles[record]
+        self.get(record).expect("only what is held is asked for")
     }
 }
 
 #[cfg(test)]
 impl Holdings {
+    /// Number of bundles that are awake, and the length of the longest one that rests, bytes.
+    pub(super) fn awake_and_longest(&self) -> (usize, usize) {
+        let slots = || self.bundles.iter().map(|(_, slot)| slot);
+        let awake = slots().filter(|slot| slot.awake.get().is_some()).count();
+        (awake, slots().filter_map(|slot| slot.resting.as_deref()).map(<[u8]>::len).max().unwrap_or(0))
+    }
+
     /// Panics unless the counts match the bundles held.
     pub(super) fn check(&self, node: &str) {
         let mut accounts = Accounts::default();
-        let originals = || self.bundles.values().filter(|held| held.copy_origin.is_none());
-        originals().for_each(|held| accounts.enter(held));
+        let originals = || self.iter().map(|(_, held)| held).filter(|held| held.copy_origin.is_none());
+        originals().for_each(|held| accounts.enter(&held));
         assert_eq!(self.accounts, accounts, "the accounts of {node}, and those of what it has");
-        assert_eq!(self.bytes, self.bundles.values().map(|held| held.share).sum::<u64>());
+        assert_eq!(self.bytes, self.iter().map(|(_, held)| held.share).sum::<u64>());
         assert_eq!(self.originals(), originals().count());
         assert_eq!(self.adus.len(), self.originals(), "each bundle is found by its name");
     }

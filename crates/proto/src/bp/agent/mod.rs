@@ -97,6 +97,7 @@ mod reassembly;
 mod record;
 mod refusal;
 mod reports;
+mod resting;
 mod restore;
 mod routing;
 mod secret;
@@ -370,6 +371,7 @@ impl Agent {
     fn set_clock(&mut self, now: Instant, dtn_ms: Option<u64>, steady: Option<SteadyReading>) {
         let was_told = self.time.clock.dtn_ms(now).is_some();
         let jump = self.time.clock.set(now, dtn_ms, steady);
+        self.time.deadlines.follow(dtn_ms.is_some());
         if let Some(jump) = jump {
             self.indications.push(ManagementIndication::ClockJumped { by_ms: jump.by_ms });
         }
@@ -408,7 +410,7 @@ impl Agent {
         self.time.adjustments.add(ClockAdjustment { first, ahead_ms, moved_ms });
         let Some(doubtful) = doubtful else { return };
         // The times of bundles that arrived while the clock was doubted can now be interpreted.
-        let came: Vec<RecordId> = self.holdings.range(doubtful..first).map(|(record, _)| record).collect();
+        let came: Vec<RecordId> = self.holdings.records(doubtful..first).collect();
         for record in came {
             let held = self.holdings.get_mut(&record).expect("it was just found");
             self.time.renew_end(now, record, held, &self.config);

@@ -27,7 +27,7 @@ use super::store::ReadPurpose;
 use super::taken::TakenPayload;
 
 /// Maximum number of records read concurrently.
-const READS_MAX: usize = 64;
+const READS_MAX: usize = 256;
 /// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
 /// Maximum number of notes read after a bundle; the last ones are read.
@@ -342,7 +342,7 @@ impl Agent {
             Ok((_, head_bytes)) => {
                 let own = Bytes::copy_from_slice(&input[..head_bytes]);
                 let (head, _) = decode_head(&own, &self.startup.stored_policy).expect("it was just read");
-                self.look_at_head(now, record, header, head, head_bytes as u64, length);
+                self.look_at_head(now, record, header, (head, head_bytes as u64), length, data);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
                 self.look_again(record, length, data.len());
@@ -356,9 +356,9 @@ impl Agent {
         now: Instant,
         record: RecordId,
         header: RecordHeader,
-        mut head: AnyHead,
-        head_bytes: u64,
+        (mut head, head_bytes): (AnyHead, u64),
         length: u64,
+        data: &Bytes,
     ) {
         head.discard_unsupported();
         let own = matches!(header.kind, RecordKind::Own | RecordKind::OwnSecured);
@@ -371,7 +371,7 @@ impl Agent {
         }
         let behind = length.saturating_sub(held.payload_at().saturating_add(held.payload_bytes()));
         if held.head.tail_is_known() {
-            self.look_for_notes(record, Box::new(held), length);
+            self.look_for_notes(record, Box::new(held), length, data);
         } else if behind == 0 {
             self.restore_unsealed(record, held, length);
         } else {
@@ -407,7 +407,7 @@ impl Agent {
         if !held.head.set_security_data(&Bytes::copy_from_slice(data)) {
             return self.restore_unsealed(record, *held, length);
         }
-        self.look_for_notes(record, held, length);
+        self.look_for_notes(record, held, length, &Bytes::new());
     }
 
     fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<HeldBundle>) {
@@ -420,12 +420,16 @@ impl Agent {
         held.head.discard_unsupported();
         held.encrypted |= held.head.is_encrypted();
         held.extra_bytes = held.head.extra_bytes(held.head_bytes + held.tail_bytes);
-        self.look_for_notes(record, held, length);
+        self.look_for_notes(record, held, length, &Bytes::new());
     }
 
-    fn look_for_notes(&mut self, record: RecordId, held: Box<HeldBundle>, length: u64) {
+    /// Reads the seal of a bundle, unless it is in these first bytes of the record.
+    fn look_for_notes(&mut self, record: RecordId, held: Box<HeldBundle>, length: u64, data: &Bytes) {
         let notes_at = held.notes_at();
-        if length >= notes_at + NOTE_BYTES {
+        if data.len() as u64 >= notes_at + NOTE_BYTES {
+            let seal = data.slice(notes_at as usize..(notes_at + NOTE_BYTES) as usize);
+            self.look_at_notes(record, length, notes_at, &seal, held, false);
+        } else if length >= notes_at + NOTE_BYTES {
             let looking = RecordRead { length, step: ReadStep::Notes { held, sealed: false } };
             self.restore().reading.insert(record, looking);
             self.store.read(record, notes_at, NOTE_BYTES as u32, ReadPurpose::Restore);
@@ -561,9 +565,14 @@ impl Agent {
         }
         let mut found = core::mem::take(&mut self.startup.found);
         found.sort();
-        self.startup.age_unknown = found.clone();
-        self.age_found(now);
+        let has_clock = self.time.clock.life_ms(now).is_some();
+        if !has_clock {
+            self.startup.age_unknown = found.clone();
+        }
         for record in found {
+            if has_clock {
+                self.age_one(now, record);
+            }
             let Some(held) = self.holdings.get(&record) else { continue };
             if self.deliveries.was_taken(&held.head) {
                 // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was
@@ -584,18 +593,24 @@ impl Agent {
 
     /// Adds the time for which the node was down to the ages of restored bundles, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
-        let Some(life_ms) = self.time.clock.life_ms(now) else { return };
-        for record in core::mem::take(&mut self.startup.age_unknown) {
-            let Some(held) = self.holdings.get_mut(&record).filter(|held| held.arrival_dtn_ms > 0) else {
-                continue;
-            };
-            let here_ms = millis(now.saturating_since(held.since));
-            let arrival_ms =
-                held.arrival_dtn_ms.saturating_add_signed(self.time.adjustments.moved_since(record));
-            let since_arrival = life_ms.saturating_sub(arrival_ms);
-            held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
-            self.time.renew_end(now, record, held, &self.config);
+        if self.time.clock.life_ms(now).is_some() {
+            for record in core::mem::take(&mut self.startup.age_unknown) {
+                self.age_one(now, record);
+            }
         }
+    }
+
+    /// Adds the time for which the node was down to the age of a restored bundle, if there is a clock.
+    fn age_one(&mut self, now: Instant, record: RecordId) {
+        let Some(life_ms) = self.time.clock.life_ms(now) else { return };
+        let Some(held) = self.holdings.get_mut(&record).filter(|held| held.arrival_dtn_ms > 0) else {
+            return;
+        };
+        let here_ms = millis(now.saturating_since(held.since));
+        let arrival_ms = held.arrival_dtn_ms.saturating_add_signed(self.time.adjustments.moved_since(record));
+        let since_arrival = life_ms.saturating_sub(arrival_ms);
+        held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
+        self.time.renew_end(now, record, held, &self.config);
     }
 
     /// Begins the verification of a bundle without a seal.

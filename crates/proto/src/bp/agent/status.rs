@@ -182,7 +182,7 @@ impl Agent {
     pub fn bundles_after(&self, now: Instant, after: RecordId) -> impl Iterator<Item = BundleStatus> + '_ {
         // Copies are not listed as bundles of their own.
         let behind = (Bound::Excluded(after.min(COPIES_FROM)), Bound::Excluded(COPIES_FROM));
-        self.holdings.range(behind).map(move |(record, held)| self.status_of(now, record, held))
+        self.holdings.range(behind).map(move |(record, held)| self.status_of(now, record, &held))
     }
 
     /// Returns a bundle with all of its fragments held.

@@ -200,7 +200,14 @@ fn what_cannot_be_read_holds_up_nothing_behind_it() {
     }
     let segments = |log: &Log, record| {
         let index = lock_index(&log.index);
-        index.records[&RecordId(record)].chunks.iter().map(|chunk| chunk.segment).collect::<BTreeSet<_>>()
+        index
+            .records
+            .get(&RecordId(record))
+            .expect("it is there")
+            .chunks()
+            .iter()
+            .map(|chunk| chunk.segment)
+            .collect::<BTreeSet<_>>()
     };
     for record in [1, 2, 3] {
         assert_eq!(segments(&log, record), BTreeSet::from([1]), "record {record} rests");

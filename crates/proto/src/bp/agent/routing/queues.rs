@@ -4,7 +4,7 @@
 //! bundle: only the classes that the link may concern are checked for whether they may use it now.
 
 use crate::bp::Eid;
-use crate::kit::remove_from;
+use crate::kit::{OrderedMap, remove_from};
 use crate::service::{LinkId, RecordId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,18 @@ const CANDIDATES_MAX: usize = 16;
 /// ID of a class of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct ClassId(u64);
+
+impl ClassId {
+    /// The ID as a number.
+    pub(in super::super) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The ID with this number.
+    pub(in super::super) fn from_number(number: u64) -> Self {
+        ClassId(number)
+    }
+}
 
 /// Properties common to the bundles of a class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +51,7 @@ pub(in super::super) struct ClassKey {
 #[derive(Debug)]
 struct QueueClass {
     key: ClassKey,
-    queue: BTreeSet<Rank>,
+    queue: OrderedMap<Rank, ()>,
     members: usize,
 }
 
@@ -71,7 +83,7 @@ impl Queues {
             }),
         }
         self.ids.insert(key.clone(), id);
-        self.classes.insert(id, QueueClass { key, queue: BTreeSet::new(), members: 1 });
+        self.classes.insert(id, QueueClass { key, queue: OrderedMap::new(), members: 1 });
         id
     }
 
@@ -93,7 +105,7 @@ impl Queues {
 
     /// Marks a member as having data to send.
     pub(super) fn enqueue(&mut self, id: ClassId, rank: Rank) {
-        self.classes.get_mut(&id).expect("members have a class").queue.insert(rank);
+        self.classes.get_mut(&id).expect("members have a class").queue.insert(rank, ());
     }
 
     /// Marks a member as completely sent.
@@ -113,7 +125,7 @@ impl Queues {
         for id in self.of_link(link, view.links) {
             let class = &self.classes[id];
             if !class.queue.is_empty() && class.key.may_use(link, router, view) {
-                ranks.extend(class.queue.iter().take(CANDIDATES_MAX));
+                ranks.extend(class.queue.iter().map(|(rank, ())| rank).take(CANDIDATES_MAX));
             }
         }
         ranks.sort_by_key(|(priority, record)| (*priority, !is_copy(*record), *record));
@@ -135,7 +147,7 @@ impl Queues {
     pub(in super::super) fn encrypted_of(&self, link: LinkId, links: &Links) -> Vec<RecordId> {
         let classes = self.of_link(link, links).map(|id| &self.classes[id]);
         let encrypted = classes.filter(|class| class.key.encrypted);
-        encrypted.flat_map(|class| class.queue.iter().map(|(_, record)| *record)).collect()
+        encrypted.flat_map(|class| class.queue.iter().map(|((_, record), ())| *record)).collect()
     }
 
     /// True if a bundle would use this link, which is down and previously led to this node, if it were up.

@@ -5,6 +5,7 @@ use crate::rng::Rng;
 use crate::service::{AppIndication, ManagementRequest, NextHop, SendFailure, SendId, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
@@ -403,4 +404,33 @@ fn a_restart_after_a_break_sends_only_the_rest() {
     assert_eq!(world.nodes[EARTH].user.inbox[0].2, payload);
     let rest = world.cables[0].heads.last().expect("it was sent").primary.fragment.expect("a fragment");
     assert_eq!(rest.offset, saved);
+}
+
+/// A node may hold a million bundles: those that wait are short, also after a restart, and go on as they came.
+#[test]
+fn bundles_that_wait_rest_as_bytes() {
+    const BUNDLES: u64 = 60;
+    let mut world = chain(1);
+    world.cut(1);
+    world.start_all();
+    let payload = |number| random(number, 300);
+    for number in 0..BUNDLES {
+        world.send(MOON, number, "dtn://earth/in", Payload::Given(payload(number)), SendOptions::default());
+    }
+    for time in ["as they came", "after a restart"] {
+        world.run_until(HOUR, "the orbiter has them", |world| {
+            world.agent(ORBITER).holds().0 == BUNDLES as usize
+        });
+        world.run_for(MINUTE);
+        let (awake, longest) = world.agent(ORBITER).holdings.awake_and_longest();
+        assert!(awake <= 10, "{time}: {awake} of {BUNDLES} are awake");
+        assert!((1..=200).contains(&longest), "{time}: {longest} bytes");
+        world.crash(ORBITER);
+        world.start(ORBITER);
+    }
+    world.heal(1);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, BUNDLES as usize));
+    let arrived: BTreeSet<Vec<u8>> =
+        world.nodes[EARTH].user.inbox.iter().map(|(_, _, bytes, _)| bytes.to_vec()).collect();
+    assert_eq!(arrived, (0..BUNDLES).map(|number| payload(number).to_vec()).collect());
 }

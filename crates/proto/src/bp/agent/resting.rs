@@ -1,0 +1,327 @@
+//! A bundle that waits, as bytes.
+//!
+//! A held bundle takes about a kilobyte of memory, and a node may hold a million of them. Most wait, and nothing happens to them
+//! for a long time. Such a bundle is kept as its header in the form in which it is sent, followed by the rest of its state as
+//! numbers: about 150 bytes together.
+//!
+//! ```text
+//!   length of the header | header | flags | nonce | numbers, each an SDNV (RFC 6256)
+//! ```
+//!
+//! The form exists only in memory, and no other process reads it.
+
+use crate::bp::DecodePolicy;
+use crate::codec::sdnv;
+use crate::service::{LinkId, RecordId, SendId, TransferId};
+use crate::time::Instant;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::accounts::NeighbourNumber;
+use super::clock::ExpiryTime;
+use super::head::{AnyHead, decode_head};
+use super::held::{BundleState, HeldBundle};
+use super::ranges::Ranges;
+use super::routing::ClassId;
+
+/// Properties of a bundle, each one bit of the flags.
+mod flag {
+    pub(super) const OWN: u16 = 1;
+    pub(super) const CLOSED: u16 = 1 << 1;
+    pub(super) const BROKEN: u16 = 1 << 2;
+    pub(super) const ENCRYPTED: u16 = 1 << 3;
+    pub(super) const COUNTED_AS_KEPT: u16 = 1 << 4;
+    pub(super) const HEAD_IS_ON_DISK: u16 = 1 << 5;
+    pub(super) const BEGINS_ASSEMBLY: u16 = 1 << 6;
+    pub(super) const END_IS_OVERRIDE: u16 = 1 << 7;
+    /// The time of expiry is known in DTN time.
+    pub(super) const END_IN_DTN_TIME: u16 = 1 << 8;
+    /// The bundle has arrived in a transfer of this start.
+    pub(super) const INTAKE: u16 = 1 << 9;
+    /// An application has sent the bundle in this start.
+    pub(super) const SEND: u16 = 1 << 10;
+    /// The bundle is destined for this node.
+    pub(super) const LOCAL: u16 = 1 << 11;
+    /// The bundle waits in the queue of a class.
+    pub(super) const FORWARDING: u16 = 1 << 12;
+}
+
+/// Returns a waiting bundle as bytes. `None` for a bundle that is in use, or whose state is unusual.
+pub(super) fn pack(record: RecordId, held: &HeldBundle) -> Option<Box<[u8]>> {
+    let HeldBundle {
+        head,
+        head_bytes,
+        tail_bytes,
+        named_by,
+        own,
+        closed,
+        broken,
+        neighbour,
+        nonce,
+        appended,
+        stored,
+        encrypted,
+        counted_as_kept,
+        head_is_on_disk,
+        begins_assembly,
+        extra_bytes,
+        share,
+        since,
+        age_ms,
+        arrival_dtn_ms,
+        end,
+        end_is_override,
+        intake,
+        send,
+        handed,
+        durable,
+        progress,
+        state,
+        to_send,
+        to_send_empty,
+        transfers,
+        refusals,
+        custody,
+        excluded_links,
+        replication,
+        copy_origin,
+    } = held;
+    // A complete bundle is sealed while all others of the store are still being read.
+    let (class, of_state) = match state {
+        BundleState::Forwarding(class) => (class.number(), flag::FORWARDING),
+        BundleState::Local => (0, flag::LOCAL),
+        BundleState::Sealing => (0, 0),
+        _ => return None,
+    };
+    let payload = held.payload_bytes();
+    let is_unsent = *to_send == Ranges::of(0, payload) && *to_send_empty == (payload == 0);
+    let is_usual = *named_by == record && appended == stored && is_unsent && *refusals == 0;
+    let is_idle = transfers.is_empty() && excluded_links.is_empty();
+    let is_simple = custody.is_none() && replication.is_none() && copy_origin.is_none();
+    if !(is_usual && is_idle && is_simple && matches!(head, AnyHead::V7(_))) {
+        return None;
+    }
+    let header = head.to_bytes();
+    // A header that does not come back as it was stays as it is.
+    if !matches!(decode_head(&header, &DecodePolicy::STORED), Ok((back, _)) if back == *head) {
+        return None;
+    }
+    let set = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+    let flags = set(*own, flag::OWN)
+        | set(*closed, flag::CLOSED)
+        | set(*broken, flag::BROKEN)
+        | set(*encrypted, flag::ENCRYPTED)
+        | set(*counted_as_kept, flag::COUNTED_AS_KEPT)
+        | set(*head_is_on_disk, flag::HEAD_IS_ON_DISK)
+        | set(*begins_assembly, flag::BEGINS_ASSEMBLY)
+        | set(*end_is_override, flag::END_IS_OVERRIDE)
+        | set(end.dtn_ms.is_some(), flag::END_IN_DTN_TIME)
+        | set(intake.is_some(), flag::INTAKE)
+        | set(send.is_some(), flag::SEND)
+        | of_state;
+    let mut out = BytesMut::with_capacity(header.len() + 128);
+    sdnv::encode(header.len() as u64, &mut out);
+    out.put_slice(&header);
+    out.put_u16(flags);
+    out.put_u64(*nonce);
+    let (link, transfer) = intake.unwrap_or((LinkId(0), TransferId(0)));
+    for number in [
+        class,
+        *head_bytes,
+        *tail_bytes,
+        u64::from(neighbour.0),
+        *stored,
+        u64::from(*extra_bytes),
+        *share,
+        since.as_nanos(),
+        *age_ms,
+        *arrival_dtn_ms,
+        end.dtn_ms.unwrap_or_default(),
+        end.by_age.as_nanos(),
+        u64::from(link.0),
+        transfer.0,
+        send.map_or(0, |send| send.0),
+        *handed,
+        *durable,
+        *progress,
+    ] {
+        sdnv::encode(number, &mut out);
+    }
+    Some(Box::from(&out[..]))
+}
+
+/// Returns the bundle of which these are the bytes.
+pub(super) fn unpack(record: RecordId, packed: &[u8]) -> HeldBundle {
+    let mut input = Bytes::copy_from_slice(packed);
+    let header = number(&mut input) as usize;
+    let header = input.split_to(header);
+    let (head, _) = decode_head(&header, &DecodePolicy::STORED).expect("it was decoded before");
+    let (flags, nonce) = (input.get_u16(), input.get_u64());
+    let mut next = || number(&mut input);
+    let has = |flag: u16| flags & flag != 0;
+    let class = ClassId::from_number(next());
+    let mut held = HeldBundle {
+        head,
+        head_bytes: next(),
+        tail_bytes: next(),
+        named_by: record,
+        own: has(flag::OWN),
+        closed: has(flag::CLOSED),
+        broken: has(flag::BROKEN),
+        neighbour: NeighbourNumber(next() as u16),
+        nonce,
+        appended: 0,
+        stored: next(),
+        encrypted: has(flag::ENCRYPTED),
+        counted_as_kept: has(flag::COUNTED_AS_KEPT),
+        head_is_on_disk: has(flag::HEAD_IS_ON_DISK),
+        begins_assembly: has(flag::BEGINS_ASSEMBLY),
+        extra_bytes: next() as u32,
+        share: next(),
+        since: Instant::from_nanos(next()),
+        age_ms: next(),
+        arrival_dtn_ms: next(),
+        end: ExpiryTime {
+            dtn_ms: Some(next()).filter(|_| has(flag::END_IN_DTN_TIME)),
+            by_age: Instant::from_nanos(next()),
+        },
+        end_is_override: has(flag::END_IS_OVERRIDE),
+        intake: Some((LinkId(next() as u32), TransferId(next()))).filter(|_| has(flag::INTAKE)),
+        send: Some(SendId(next())).filter(|_| has(flag::SEND)),
+        handed: next(),
+        durable: next(),
+        progress: next(),
+        state: match (has(flag::FORWARDING), has(flag::LOCAL)) {
+            (true, _) => BundleState::Forwarding(class),
+            (false, true) => BundleState::Local,
+            (false, false) => BundleState::Sealing,
+        },
+        to_send: Ranges::default(),
+        to_send_empty: false,
+        transfers: Vec::new(),
+        refusals: 0,
+        custody: None,
+        excluded_links: Vec::new(),
+        replication: None,
+        copy_origin: None,
+    };
+    held.appended = held.stored;
+    held.renew();
+    held
+}
+
+fn number(input: &mut Bytes) -> u64 {
+    sdnv::decode(input).expect("it was encoded here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bp::generate::Generator;
+    use crate::rng::Rng;
+
+    const RECORD: RecordId = RecordId(7 << 40 | 123_456);
+
+    /// A bundle that waits, with this header and random numbers.
+    fn waiting(head: AnyHead, rng: &mut Rng) -> HeldBundle {
+        let stored = rng.next_u64() >> 20;
+        let mut number = || rng.next_u64() >> 12;
+        let mut held = HeldBundle {
+            head,
+            head_bytes: number() >> 40,
+            tail_bytes: number() >> 40,
+            named_by: RECORD,
+            own: false,
+            closed: false,
+            broken: false,
+            neighbour: NeighbourNumber(number() as u16),
+            nonce: number() << 12,
+            appended: stored,
+            stored,
+            encrypted: false,
+            counted_as_kept: false,
+            head_is_on_disk: false,
+            begins_assembly: false,
+            extra_bytes: number() as u32,
+            share: number(),
+            since: Instant::from_nanos(number()),
+            age_ms: number(),
+            arrival_dtn_ms: number(),
+            end: ExpiryTime { dtn_ms: None, by_age: Instant::from_nanos(number()) },
+            end_is_override: false,
+            intake: None,
+            send: None,
+            handed: number(),
+            durable: number(),
+            progress: number(),
+            state: BundleState::Local,
+            to_send: Ranges::default(),
+            to_send_empty: false,
+            transfers: Vec::new(),
+            refusals: 0,
+            custody: None,
+            excluded_links: Vec::new(),
+            replication: None,
+            copy_origin: None,
+        };
+        held.renew();
+        let mut maybe = || rng.chance(0.5);
+        for flag in [
+            &mut held.own,
+            &mut held.closed,
+            &mut held.broken,
+            &mut held.encrypted,
+            &mut held.counted_as_kept,
+            &mut held.head_is_on_disk,
+            &mut held.begins_assembly,
+            &mut held.end_is_override,
+        ] {
+            *flag = maybe();
+        }
+        held.end.dtn_ms = maybe().then_some(800_000_000_000);
+        held.intake = maybe().then_some((LinkId(0x8000_0001), TransferId(9)));
+        held.send = maybe().then_some(SendId(77));
+        held.state = match (maybe(), maybe()) {
+            (true, _) => BundleState::Forwarding(ClassId::from_number(u64::MAX)),
+            (false, true) => BundleState::Local,
+            (false, false) => BundleState::Sealing,
+        };
+        held
+    }
+
+    #[test]
+    fn a_bundle_comes_back_as_it_was() {
+        let mut rested = 0;
+        for seed in 0..500 {
+            let mut rng = Rng::new(seed);
+            let head = Generator::new(rng.fork("bundle")).bundle().head;
+            let held = waiting(AnyHead::V7(head), &mut rng);
+            let Some(packed) = pack(RECORD, &held) else { continue };
+            rested += 1;
+            assert_eq!(format!("{:?}", unpack(RECORD, &packed)), format!("{held:?}"), "seed {seed}");
+        }
+        assert!(rested > 400, "{rested} of 500 rest");
+    }
+
+    #[test]
+    fn a_bundle_in_use_does_not_rest() {
+        let mut rng = Rng::new(1);
+        let head = AnyHead::V7(Generator::new(rng.fork("bundle")).bundle().head);
+        let uses: [fn(&mut HeldBundle); 8] = [
+            |held| held.state = BundleState::Arriving,
+            |held| held.appended += 1,
+            |held| held.transfers.push((LinkId(1), TransferId(2))),
+            |held| held.refusals = 1,
+            |held| held.custody = Some(Box::default()),
+            |held| held.excluded_links.push(LinkId(1)),
+            |held| held.replication = Some(Box::default()),
+            |held| held.to_send_empty ^= true,
+        ];
+        let held = waiting(head, &mut rng);
+        assert!(pack(RECORD, &held).is_some());
+        for (number, uses) in uses.iter().enumerate() {
+            let mut held = held.clone();
+            uses(&mut held);
+            assert!(pack(RECORD, &held).is_none(), "use {number}");
+        }
+    }
+}
