@@ -63,6 +63,10 @@ pub(crate) struct SharedChannel {
     index: u32,
     config: RadioConfig,
     stations: Vec<SimStation>,
+    /// Keyed stations, ascending, and number of those that want the channel: every event needs them, and few stations of a
+    /// large channel are either.
+    keyed: Vec<usize>,
+    accessing: usize,
     /// Paths by sender, then by receiver.
     paths: Vec<HearingPath>,
     cut: bool,
@@ -97,6 +101,8 @@ impl SharedChannel {
             index,
             config,
             stations,
+            keyed: Vec::new(),
+            accessing: 0,
             paths,
             cut: false,
             airtime: Airtime::default(),
@@ -186,7 +192,7 @@ impl SharedChannel {
         (station.joined, station.told, station.granted, station.wants) = (false, 0, 0, false);
         match &mut station.state {
             StationState::Sending(sending) => sending.frame.token = None,
-            StationState::Waiting | StationState::Contending => station.turn(air.now, StationState::Quiet),
+            StationState::Waiting | StationState::Contending => self.turn(air.now, at, StationState::Quiet),
             _ => {}
         }
         for frame in core::mem::take(&mut self.stations[at].queue) {
@@ -230,15 +236,16 @@ impl SharedChannel {
         let station = &mut self.stations[at];
         if station.busy {
             station.defers = Deferral::Busy;
-            return station.turn(air.now, StationState::Waiting);
+            return self.turn(air.now, at, StationState::Waiting);
         }
-        let next = station.contend(air.now);
+        self.turn(air.now, at, StationState::Contending);
+        let next = self.stations[at].first_draw(air.now);
         self.wake(air, at, next);
     }
 
     fn win(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        self.turn(air.now, at, StationState::Won);
         let station = &mut self.stations[at];
-        station.turn(air.now, StationState::Won);
         (station.wants, station.granted) = (false, station.config.key_up_frames);
         self.note(at, StationEventKind::Room);
         self.note(at, StationEventKind::GoOn);
@@ -258,9 +265,8 @@ impl SharedChannel {
 
     /// Releases the channel won by a station whose user has sent no frame.
     fn give_back(&mut self, air: &mut ChannelContext<'_>, at: usize) {
-        let station = &mut self.stations[at];
-        station.granted = 0;
-        station.turn(air.now, StationState::Quiet);
+        self.stations[at].granted = 0;
+        self.turn(air.now, at, StationState::Quiet);
         self.note(at, StationEventKind::Room);
         if self.stations[at].wants {
             self.pursue(air, at);
@@ -268,15 +274,16 @@ impl SharedChannel {
     }
 
     fn key_up(&mut self, air: &mut ChannelContext<'_>, at: usize) {
+        self.turn(air.now, at, StationState::Keying);
         let station = &mut self.stations[at];
-        station.turn(air.now, StationState::Keying);
         station.keyed_at = air.now;
         station.sense_epoch += 1;
         let first_frame = air.now + station.config.tx_delay;
         self.wake(air, at, first_frame);
         self.others(at).for_each(|hearer| self.path(at, hearer).key_up());
-        for sender in self.others(at) {
-            if matches!(self.stations[sender].state, StationState::Sending(_)) {
+        for place in 0..self.keyed.len() {
+            let sender = self.keyed[place];
+            if sender != at && matches!(self.stations[sender].state, StationState::Sending(_)) {
                 self.disturb(sender, at);
             }
         }
@@ -315,9 +322,9 @@ impl SharedChannel {
     /// Transmits the next frame; without one, the transmission ends.
     fn start(&mut self, air: &mut ChannelContext<'_>, at: usize) {
         let Some(end) = self.stations[at].start(air.now, self.config.rate_bps, self.config.framing) else {
+            self.turn(air.now, at, StationState::Tail);
             let station = &mut self.stations[at];
             station.granted = 0;
-            station.turn(air.now, StationState::Tail);
             let over = air.now + station.config.tx_tail;
             self.wake(air, at, over);
             return self.note(at, StationEventKind::Room);
@@ -337,12 +344,10 @@ impl SharedChannel {
         if !self.config.full_duplex && self.stations[hearer].is_keyed() {
             return Some(FrameFate::Deaf);
         }
-        let collides = (0..self.stations.len()).any(|other| {
+        let collides = (0..self.keyed.len()).any(|place| {
+            let other = self.keyed[place];
             let third = other != sender && other != hearer;
-            let disturbs = |channel: &mut Self| {
-                channel.destroys(other, sender, hearer) || channel.is_followed(other, sender, hearer)
-            };
-            third && self.stations[other].is_keyed() && disturbs(self)
+            third && (self.destroys(other, sender, hearer) || self.is_followed(other, sender, hearer))
         });
         collides.then_some(FrameFate::Collided)
     }
@@ -375,8 +380,8 @@ impl SharedChannel {
     }
 
     fn key_down(&mut self, air: &mut ChannelContext<'_>, at: usize) {
-        let station = &mut self.stations[at];
-        station.turn(air.now, StationState::Quiet);
+        self.turn(air.now, at, StationState::Quiet);
+        let station = &self.stations[at];
         if station.carriers > 0 && !self.config.full_duplex {
             // Carrier detection restarts after the transmission.
             let noticed = air.now + station.config.carrier_on;
@@ -398,10 +403,9 @@ impl SharedChannel {
             return;
         }
         for at in 0..self.stations.len() {
-            let keyed = |other: &usize| {
-                self.stations[*other].is_keyed() && self.paths[other * self.stations.len() + at].heard
-            };
-            let carriers = if self.cut { 0 } else { self.others(at).filter(keyed).count() as u32 };
+            let is_heard =
+                |other: &&usize| **other != at && self.paths[**other * self.stations.len() + at].heard;
+            let carriers = if self.cut { 0 } else { self.keyed.iter().filter(is_heard).count() as u32 };
             let station = &mut self.stations[at];
             let before = core::mem::replace(&mut station.carriers, carriers);
             if (before > 0) != (carriers > 0) && !station.is_keyed() {
@@ -422,7 +426,7 @@ impl SharedChannel {
         match (&station.state, busy) {
             (StationState::Contending, true) => {
                 station.defers = Deferral::Busy;
-                station.turn(air.now, StationState::Waiting);
+                self.turn(air.now, at, StationState::Waiting);
             }
             (StationState::Waiting, false) => self.pursue(air, at),
             _ => {}
@@ -447,6 +451,26 @@ impl SharedChannel {
 
     // -----------------------------------------------------------------------------------------------------------
     // Helpers
+
+    /// Changes the state of a station, and the list and the number of stations that depend on it.
+    fn turn(&mut self, now: Instant, at: usize, state: StationState) {
+        let station = &mut self.stations[at];
+        let (was_keyed, was_accessing) = (station.is_keyed(), station.is_accessing());
+        station.turn(now, state);
+        let (is_keyed, is_accessing) = (station.is_keyed(), station.is_accessing());
+        self.accessing = self.accessing + usize::from(is_accessing) - usize::from(was_accessing);
+        if is_keyed != was_keyed {
+            match self.keyed.binary_search(&at) {
+                Ok(place) => drop(self.keyed.remove(place)),
+                Err(place) => self.keyed.insert(place, at),
+            }
+        }
+        debug_assert!(
+            (0..self.stations.len())
+                .filter(|at| self.stations[*at].is_keyed())
+                .eq(self.keyed.iter().copied())
+        );
+    }
 
     fn others(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
         (0..self.stations.len()).filter(move |other| *other != at)
@@ -556,15 +580,12 @@ impl SharedChannel {
             airtime.outage += nanos;
             return None;
         }
-        let sends = |station: &SimStation| matches!(station.state, StationState::Sending(_));
-        let waits = |station: &SimStation| {
-            matches!(station.state, StationState::Waiting | StationState::Contending | StationState::Won)
-        };
-        let sender = self.stations.iter().position(sends);
+        let sends = |at: &usize| matches!(self.stations[*at].state, StationState::Sending(_));
+        let sender = self.keyed.iter().copied().find(sends);
         match sender {
             Some(_) => {}
-            None if self.stations.iter().any(SimStation::is_keyed) => airtime.keying += nanos,
-            None if self.stations.iter().any(waits) => airtime.access += nanos,
+            None if !self.keyed.is_empty() => airtime.keying += nanos,
+            None if self.accessing > 0 => airtime.access += nanos,
             None => airtime.idle += nanos,
         }
         sender

@@ -133,15 +133,19 @@ impl SimStation {
         )
     }
 
+    /// True if the station wants the channel and is not keyed.
+    pub(super) fn is_accessing(&self) -> bool {
+        matches!(self.state, StationState::Waiting | StationState::Contending | StationState::Won)
+    }
+
     pub(super) fn turn(&mut self, now: Instant, state: StationState) {
         self.account(now);
         self.epoch += 1;
         self.state = state;
     }
 
-    /// Begins the access procedure on a clear channel. Returns the time of the next draw.
-    pub(super) fn contend(&mut self, now: Instant) -> Instant {
-        self.turn(now, StationState::Contending);
+    /// Returns the time of the first draw of an access procedure that begins now, on a clear channel.
+    pub(super) fn first_draw(&mut self, now: Instant) -> Instant {
         let StationConfig { slot_time, access, .. } = self.config;
         now + match access {
             Access::DrawThenWait => Duration::ZERO,
