@@ -22,6 +22,7 @@ use longwire_proto::controller::ChannelParameters;
 use longwire_proto::kiss::Acknowledgement;
 use longwire_proto::rng::Rng;
 use ours::Ours;
+use std::time::Duration;
 
 fn content(length: usize, name: &str) -> Vec<u8> {
     let mut content = vec![0; length];
