@@ -116,13 +116,15 @@ pub(crate) fn compare(
 
 /// Reproduces a paper.
 #[pyfunction]
-#[pyo3(signature = (name, runs, seed, threads, traces, progress))]
+#[pyo3(signature = (name, runs, seed, threads, thin, traces, progress))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the function in Python")]
 pub(crate) fn reproduce(
     py: Python<'_>,
     name: &str,
     runs: Option<u32>,
     seed: u64,
     threads: Option<usize>,
+    thin: bool,
     traces: bool,
     progress: Option<Py<PyAny>>,
 ) -> Found {
@@ -134,7 +136,7 @@ pub(crate) fn reproduce(
     })?;
     let (threads, runs) = (threads_or_all(threads), checked(py, runs)?);
     found(py, progress, move |progress| {
-        let bench = Bench { threads, runs, seed, traces, ..Bench::new(progress) };
+        let bench = Bench { threads, runs, seed, thin, traces, ..Bench::new(progress) };
         Ok(reproduced(paper, &bench))
     })
 }

@@ -42,7 +42,7 @@ def test_the_command_gives_the_same_bytes(scenario, grid, tmp_path):
             ("compare", "letter.txt", "--link", "lan", "--runs", "2", "--seed", "3"): longwire.compare(
                 "lan", ["letter.txt"], runs=2, seed=3
             ),
-            ("paper", "ax25-throughput", "--runs", "1"): longwire.paper("ax25-throughput", runs=1),
+            ("paper", "dtn-ax25", "--runs", "1"): longwire.paper("dtn-ax25", runs=1),
             (
                 "model", "ax25", "--preset", "direwolf", "--rate", "1200", "--bytes", "900", "--txdelay", "300 ms",
             ): longwire.model("direwolf", rates=[1200], bytes=900, txdelay="300 ms"),
@@ -190,6 +190,6 @@ def test_progress_is_counted_and_what_it_raises_ends_the_computation(scenario, c
 
 
 def test_the_samples_of_the_repository_run():
-    result = longwire.run(REPOSITORY / "scenarios/valley.toml", runs=1, threads=1)
-    assert result.experiment == "valley" and len(result.runs) > 0
+    result = longwire.run(REPOSITORY / "scenarios/positions.toml", runs=1)
+    assert result.experiment == "positions" and len(result.runs) > 0
     assert json.loads(result.json())["seed"] == result.seed == 1

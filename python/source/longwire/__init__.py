@@ -172,19 +172,21 @@ def paper(
     runs: int | None = None,
     seed: int = 1,
     threads: int | None = None,
+    thin: bool = False,
     traces: bool = False,
     progress: Progress = None,
 ) -> Result:
     """Reproduce a published evaluation and compare its figures with ours, as `longwire paper` does.
 
     runs: runs of each case; the usual number of the paper by default.
+    thin: only a part of the cases, to see the page soon; its figures have little meaning.
 
     >>> import longwire
-    >>> result = longwire.paper("ax25-throughput", runs=1)
+    >>> result = longwire.paper("dtn-ax25", runs=1, thin=True)
     >>> result.title
-    'Throughput of connected-mode AX.25: a published evaluation, reproduced'
+    'Bundles over connected-mode AX.25: a published evaluation, reproduced'
     """
-    return _longwire.reproduce(name, runs, seed, threads, traces, _report(progress))
+    return _longwire.reproduce(name, runs, seed, threads, thin, traces, _report(progress))
 
 
 def model(

@@ -112,6 +112,7 @@ def reproduce(
     runs: int | None,
     seed: int,
     threads: int | None,
+    thin: bool,
     traces: bool,
     progress: _Report | None,
 ) -> Result: ...
