@@ -16,8 +16,9 @@ use longwire_proto::rng::Rng;
 #[derive(Debug)]
 pub(crate) enum Noise {
     None,
-    Independent(IndependentErrors),
-    Bursts(BurstErrors),
+    /// In a box, as bursts are: most of the million paths of a large radio channel have no errors.
+    Independent(Box<IndependentErrors>),
+    Bursts(Box<BurstErrors>),
     /// Different errors one after the other, each with its first slot.
     Changing(Vec<(u64, Noise)>),
 }
@@ -40,8 +41,8 @@ impl Noise {
         match errors {
             Errors::None => Noise::None,
             Errors::Ber(rate) if *rate <= 0.0 => Noise::None,
-            Errors::Ber(rate) => Noise::Independent(IndependentErrors::new(*rate, rng)),
-            Errors::GilbertElliott(model) => Noise::Bursts(BurstErrors::new(*model, rng)),
+            Errors::Ber(rate) => Noise::Independent(Box::new(IndependentErrors::new(*rate, rng))),
+            Errors::GilbertElliott(model) => Noise::Bursts(Box::new(BurstErrors::new(*model, rng))),
         }
     }
 

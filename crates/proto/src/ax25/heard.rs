@@ -4,7 +4,7 @@ use super::address::{Address, Callsign};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use crate::time::Instant;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of stations; the one that was not heard for the longest time goes.
 pub(super) const HEARD_MAX: usize = 256;
@@ -31,6 +31,9 @@ pub struct HeardStation {
 #[derive(Debug, Default)]
 pub(super) struct HeardStations {
     stations: BTreeMap<Callsign, HeardStation>,
+    /// Stations by the time of their last frames: on a busy channel most frames are from a station that takes the place of
+    /// another.
+    by_time: BTreeSet<(Instant, Callsign)>,
 }
 
 impl HeardStations {
@@ -44,11 +47,15 @@ impl HeardStations {
 
     /// Notes a frame; `behind` is what follows its addresses.
     pub(super) fn note(&mut self, now: Instant, address: &Address, behind: &Bytes) {
-        if !self.stations.contains_key(&address.source) && self.stations.len() >= HEARD_MAX {
-            let oldest = self.stations.iter().min_by_key(|(_, heard)| heard.last);
-            let oldest = oldest.map(|(callsign, _)| *callsign);
-            oldest.into_iter().for_each(|callsign| drop(self.stations.remove(&callsign)));
+        match self.stations.get(&address.source) {
+            Some(heard) => drop(self.by_time.remove(&(heard.last, address.source))),
+            None if self.stations.len() >= HEARD_MAX => {
+                let oldest = self.by_time.pop_first();
+                oldest.into_iter().for_each(|(_, callsign)| drop(self.stations.remove(&callsign)));
+            }
+            None => {}
         }
+        self.by_time.insert((now, address.source));
         let heard = self.stations.entry(address.source).or_insert(HeardStation {
             first: now,
             last: now,

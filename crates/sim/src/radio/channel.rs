@@ -359,7 +359,7 @@ impl SharedChannel {
         for hearer in self.others(at) {
             let listens = self.stations[hearer].joined;
             let path = self.path(at, hearer);
-            let (fate, damaged) = path.end(&sending.frame.bytes, sending.first_slot, listens);
+            let (fate, damaged) = path.end(&sending, listens);
             path.counters.count(fate);
             if matches!(fate, FrameFate::Delivered | FrameFate::Damaged) {
                 let bytes = damaged.as_ref().unwrap_or(&sending.frame.bytes).clone();

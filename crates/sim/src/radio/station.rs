@@ -14,7 +14,9 @@ const NANOS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Transmission {
     pub(super) frame: QueuedFrame,
-    framing: Framing,
+    pub(super) framing: Framing,
+    /// Bits of the frame with its check sequence, the same for all receivers.
+    pub(super) air_bits: u64,
     pub(super) started: Instant,
     /// Slot of the time axis of the first bit.
     pub(super) first_slot: u64,
@@ -184,12 +186,14 @@ impl SimStation {
         }
         let slots = u128::from(self.began.as_nanos()) * u128::from(rate_bps) / u128::from(NANOS);
         let first_slot = slots as u64 + self.bits;
-        self.bits += framing.air_bits(&frame.bytes) + framing.flag_bits();
+        let air_bits = framing.air_bits(&frame.bytes);
+        self.bits += air_bits + framing.flag_bits();
         self.turn(
             now,
             StationState::Sending(Transmission {
                 frame,
                 framing,
+                air_bits,
                 started: now,
                 first_slot,
                 clear_nanos: 0,
