@@ -9,8 +9,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Maximum number of records searched at once for the chunks of a segment, while the engines need the index, too.
-const SEARCHED_MAX: usize = if cfg!(test) { 3 } else { 10_000 };
 /// Offset of a chunk whose data was lost when it was to be moved: no data is at the beginning of a segment.
 const NOWHERE: u32 = 0;
 
@@ -173,35 +171,26 @@ impl Index {
         self.segments.values().fold((0, 0), sum)
     }
 
-    /// Returns some of the chunks of a segment that `is_wanted` selects, with their records, and the record at which the search
-    /// goes on; `None` after the last one. The search begins at a record, and ends with `bytes_max` or slightly more, or after
-    /// [`SEARCHED_MAX`] records.
+    /// Returns some of the chunks of a segment that `is_wanted` selects, with their records: up to `bytes_max` or slightly
+    /// more.
     pub(super) fn chunks_in(
         &self,
         segment: u32,
-        from: RecordId,
         bytes_max: u64,
         mut is_wanted: impl FnMut(RecordId, &ChunkPlace) -> bool,
-    ) -> (Vec<(RecordId, ChunkPlace)>, Option<RecordId>) {
+    ) -> Vec<(RecordId, ChunkPlace)> {
         let mut left = bytes_max;
-        let mut found = Vec::new();
-        for (searched, (record, index)) in self.records.range(from..).enumerate() {
-            if left == 0 || searched >= SEARCHED_MAX {
-                return (found, Some(*record));
-            }
-            let is_here = |chunk: &&ChunkPlace| chunk.segment == segment;
-            for chunk in index.chunks().iter().filter(is_here) {
-                if !is_wanted(*record, chunk) {
-                    continue;
-                }
-                if left == 0 {
-                    return (found, Some(*record));
-                }
-                left = left.saturating_sub(chunk.bytes());
-                found.push((*record, *chunk));
-            }
-        }
-        (found, None)
+        let all = self
+            .records
+            .iter()
+            .flat_map(|(id, record)| record.chunks().iter().map(move |chunk| (*id, *chunk)))
+            .filter(|(record, chunk)| chunk.segment == segment && is_wanted(*record, chunk));
+        all.take_while(|(_, chunk)| {
+            let wanted = left > 0;
+            left = left.saturating_sub(chunk.bytes());
+            wanted
+        })
+        .collect()
     }
 }
 
@@ -248,34 +237,5 @@ mod tests {
         assert!(index.has(record, &chunk(0, 2)) && !index.has(record, &chunk(0, 1)));
         assert!(index.remove(record));
         assert_eq!(live(&index), [one, 0]);
-    }
-
-    /// The engines wait for the index at most as long as a step takes.
-    #[test]
-    fn a_search_in_steps_finds_every_chunk_of_a_segment_once() {
-        let mut index = Index::default();
-        for number in [1, 2] {
-            let file = File::open("/dev/null").expect("it is there");
-            index.add_segment(number, PathBuf::new(), Arc::new(file));
-        }
-        let chunk = |offset, segment| ChunkPlace { offset, length: 10, data_crc: 0, segment, at: 100 };
-        let mut placed = Vec::new();
-        for record in 1..=20 {
-            for (offset, segment) in [(0, 1 + record as u32 % 2), (10, 1)] {
-                index.add(RecordId(record), chunk(offset, segment));
-                placed.extend((segment == 1).then_some((RecordId(record), chunk(offset, segment))));
-            }
-        }
-        for bytes_max in [1, 200, 10_000] {
-            let (mut all, mut next) = (Vec::new(), Some(RecordId(0)));
-            while let Some(from) = next {
-                let wanted = |record, chunk: &ChunkPlace| !all.contains(&(record, *chunk));
-                let (found, more) = index.chunks_in(1, from, bytes_max, wanted);
-                assert!(found.len() <= 2 * SEARCHED_MAX);
-                all.extend(found);
-                next = more;
-            }
-            assert_eq!(all, placed, "{bytes_max} bytes in each step");
-        }
     }
 }

@@ -56,7 +56,7 @@ use listing::Listing;
 use lock::Lock;
 use longwire_proto::codec::crc::crc32c;
 use longwire_proto::service::{RecordId, StorageFailure};
-use moving::{ChunkSearch, UnreadableChunks};
+use moving::UnreadableChunks;
 use newest::NewestBatch;
 use rustix::fs::Advice;
 use std::borrow::Cow;
@@ -125,7 +125,6 @@ pub struct Log {
     /// True if the active segment may contain bytes of a failed write.
     may_have_torn_bytes: bool,
     unreadable: UnreadableChunks,
-    search: ChunkSearch,
     /// Length of the reserve file, which depends on the size of the device at an earlier opening.
     reserve_bytes_present: u64,
     /// True after the device was full, until it has ample space again.
@@ -208,7 +207,6 @@ impl Log {
             unnamed: met.unnamed,
             may_have_torn_bytes: false,
             unreadable: UnreadableChunks::default(),
-            search: ChunkSearch::default(),
             reserve_bytes_present: 0,
             device_was_full: false,
             segment_bytes: (room / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES),

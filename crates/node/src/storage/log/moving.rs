@@ -30,18 +30,6 @@ pub(super) struct UnreadableChunks {
     pub(super) all_since: Option<Instant>,
 }
 
-/// Search for the live chunks of the oldest segment: over a million records it has many steps.
-#[derive(Debug, Default)]
-pub(super) struct ChunkSearch {
-    segment: u32,
-    /// Record at which the search goes on.
-    next: RecordId,
-    /// True if chunks were found since it began.
-    found: bool,
-    /// Time of the earliest attempt at a chunk that is paused, of those passed since it began.
-    rest_since: Option<Instant>,
-}
-
 /// Number of attempts, and time of the last one.
 #[derive(Debug)]
 pub(super) struct ReadAttempts {
@@ -108,30 +96,21 @@ impl Log {
 
     /// Moves some live data out of the oldest segment, if there is too much waste. Returns true if there is more to move.
     pub(super) fn move_some(&mut self) -> bool {
+        // This scans all records while the engines need the index, too.
         if self.unreadable.maintenance_pause().is_some_and(|left| !left.is_zero()) {
             return false;
         }
         self.unreadable.all_since = None;
         let Some(number) = self.wasteful() else { return false };
-        if self.search.segment != number {
-            self.search = ChunkSearch { segment: number, ..ChunkSearch::default() };
-        }
-        let (from, bytes_max) = (self.search.next, self.step_bytes());
-        let mut since = self.search.rest_since;
-        let (tried, next) = lock_index(&self.index).chunks_in(number, from, bytes_max, |record, chunk| {
+        let mut since: Option<Instant> = None;
+        let tried = lock_index(&self.index).chunks_in(number, self.step_bytes(), |record, chunk| {
             let rests = self.unreadable.rests_since(record, chunk);
             since = since.into_iter().chain(rests).min();
             rests.is_none()
         });
-        let found = self.search.found || !tried.is_empty();
-        self.search = match next {
-            Some(next) => ChunkSearch { segment: number, next, found, rest_since: since },
-            None => ChunkSearch::default(),
-        };
         if tried.is_empty() {
-            let is_over = next.is_none() && !found;
-            self.unreadable.all_since = since.filter(|_| is_over);
-            return !is_over;
+            self.unreadable.all_since = since;
+            return false;
         }
         let reader = self.log_reader();
         let (mut copies, mut lost) = (Vec::new(), Vec::new());
