@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// Maximum number of entries of a block.
 const BLOCK_LENGTH: usize = 128;
-/// A block that becomes shorter than this is joined to the next one, if there is space.
+/// A block that becomes shorter than this is joined to one beside it, if there is space.
 const BLOCK_LENGTH_MIN: usize = BLOCK_LENGTH / 4;
 
 /// Map in the order of its keys.
@@ -142,15 +142,23 @@ impl<K: Ord, V> OrderedMap<K, V> {
         let left = entries.len();
         if left == 0 {
             self.blocks.remove(block);
-        } else if left < BLOCK_LENGTH_MIN
-            && let Some(next) = self.blocks.get_mut(block + 1)
-            && left + next.len() <= BLOCK_LENGTH
-        {
-            let next = core::mem::take(next);
-            self.blocks[block].extend(next);
-            self.blocks.remove(block + 1);
+        } else if left < BLOCK_LENGTH_MIN {
+            self.join(block);
         }
         gone
+    }
+
+    /// Joins a block to the next or to the previous one, if the entries of both fit in one.
+    fn join(&mut self, block: usize) {
+        let fits = |first: &usize| {
+            let next = self.blocks.get(first + 1);
+            next.is_some_and(|next| self.blocks[*first].len() + next.len() <= BLOCK_LENGTH)
+        };
+        let mut firsts = [Some(block), block.checked_sub(1)].into_iter().flatten();
+        let Some(first) = firsts.find(fits) else { return };
+        if let Some(second) = self.blocks.remove(first + 1) {
+            self.blocks[first].extend(second);
+        }
     }
 
     /// Returns the first entry.
