@@ -201,6 +201,10 @@ impl Holdings {
                 awake.push_back(record);
             }
         }
+        // Otherwise years of few bundles would be examined at once when there are many.
+        if awake.len() <= AWAKE_MAX {
+            *left = 0;
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, HeldRef<'_>)> {
