@@ -56,7 +56,7 @@ pub(crate) fn run(count: usize) -> Value {
     })
 }
 
-/// So many neighbours of a node, which keep their sessions alive until the input ends.
+/// Neighbours of a node in this number, which keep their sessions alive until the input ends.
 pub(crate) fn crowd(address: SocketAddr, count: usize) {
     let (ended, end) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {

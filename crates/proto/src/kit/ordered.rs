@@ -263,7 +263,7 @@ mod tests {
             map.insert(key, ());
         }
         assert_eq!(map.blocks.len(), 100);
-        // What is removed here and there leaves no trail of short blocks.
+        // Removals here and there leave no trail of short blocks.
         for key in (0..100 * BLOCK_LENGTH).filter(|key| key % 16 > 0) {
             map.remove(&key);
         }

@@ -41,7 +41,7 @@ fn host(kind: u16, address: &[u8]) -> Vec<u8> {
     record(&name(&["HUT", "local"]), kind, address)
 }
 
-/// What is found after these messages of a responder on loopback, and the number of questions that it gets.
+/// Result of a search with a responder on loopback that sends these messages, and the number of questions that it gets.
 fn found(messages: &[Vec<u8>]) -> (Vec<Announced>, usize) {
     let [responder, socket] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     let [to, from] = [&responder, &socket].map(|socket| socket.local_addr().expect("it has one"));
