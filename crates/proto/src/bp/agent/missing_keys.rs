@@ -57,10 +57,26 @@ impl Agent {
         failure.may_pass_later() && records.into_iter().any(is_earlier)
     }
 
-    /// Lets a bundle wait until keys or the clock change, or its lifetime ends.
+    /// Lets a bundle wait until keys or the clock change, or its lifetime ends; another whole copy of a payload is verified first.
     pub(super) fn postpone_check(&mut self, target: CheckTarget, failure: SecurityFailure) {
+        if let CheckTarget::Local(key) = &target
+            && self.take_next_copy(key)
+        {
+            return self.check_signature(target);
+        }
         self.counters.checks_postponed += 1;
         self.security.missing_keys.waiting.insert(target, failure);
+    }
+
+    /// Takes the whole copy behind the one that was verified: that one may be false, and this one genuine. After the last copy, the
+    /// next verification begins with the first one; returns false.
+    fn take_next_copy(&mut self, key: &LocalKey) -> bool {
+        let Some(local) = self.deliveries.local(key) else { return false };
+        let verified = local.extents().first().map(|extent| extent.record);
+        let next = local.assembly.whole_copies().find(|copy| Some(copy.record) > verified);
+        let extents = next.map_or_else(|| local.assembly.extents(), |copy| vec![copy]);
+        self.deliveries.set_extents(key, extents);
+        next.is_some()
     }
 
     /// Verifies everything again that waits for other keys, and that has begun with the earlier ones.

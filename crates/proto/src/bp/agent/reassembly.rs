@@ -62,6 +62,13 @@ impl Reassembly {
         self.parts.contains_key(&record)
     }
 
+    /// Parts that are all of the payload, in order of their records.
+    pub(super) fn whole_copies(&self) -> impl Iterator<Item = Extent> {
+        let whole = |(_, (start, end, _)): &(&RecordId, &(u64, u64, u64))| (*start, *end) == (0, self.total);
+        let parts = self.parts.iter().filter(move |part| self.total > 0 && whole(part));
+        parts.map(|(record, (start, end, at))| Extent { start: *start, end: *end, record: *record, at: *at })
+    }
+
     /// Adds `length` bytes from `start`, which are at offset `at` in the record.
     pub(super) fn add(&mut self, record: RecordId, start: u64, length: u64, at: u64) {
         if self.stale {

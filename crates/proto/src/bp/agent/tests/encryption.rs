@@ -706,6 +706,22 @@ fn another_copy_of_a_bundle_that_waits_for_its_key_is_delivered() {
     assert_eq!(world.agent(0).counters().decryptions_wrong, 1);
 }
 
+/// Keys are set while a false copy is verified, and the genuine one is there, too.
+#[test]
+fn a_genuine_copy_beside_a_false_one_is_delivered_when_keys_were_set_meanwhile() {
+    let gcm = |byte| key(byte, Algorithm::Aes256Gcm);
+    let mut world = alone(requires([gcm(1)]));
+    for byte in [3, 4, 1] {
+        world.inject(0, &foreign_by(TagPlace::Result, gcm(byte), Scope::ALL).to_bytes(), 1000);
+    }
+    world.nodes[0].agent.as_mut().expect("it is up").engine.set_security(requires([gcm(1)]));
+    world.tell_clock(0);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(0).counters().checks_postponed, 0);
+    assert_eq!(world.nodes[0].user.inbox.len(), 1);
+    assert_eq!(world.agent(0).bundles(world.now).count(), 0);
+}
+
 /// The key is missing after the restart, for encryption or for the signature, and is set later.
 #[test]
 fn a_restart_without_the_key_costs_no_bundle() {
