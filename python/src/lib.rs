@@ -1,6 +1,6 @@
 //! The module `_longwire` of the Python package `longwire`: experiments of the lab, and their results as Arrow tables.
 //!
-//! It converts arguments and results, and everything else is the lab's: the same scenario and seed give the bytes that the
+//! This crate converts arguments and results; everything else is the lab's: the same scenario and seed give the bytes that the
 //! command gives. The functions for people are in Python, in `source/longwire` beside this folder.
 
 #![forbid(unsafe_code)]

@@ -23,7 +23,7 @@ fn failed(error: ArrowError) -> PyErr {
 
 /// Table of figures.
 ///
-/// It has the PyCapsule interface of Arrow, so `pyarrow.table(table)`, `polars.DataFrame(table)` and
+/// The table has the PyCapsule interface of Arrow, so `pyarrow.table(table)`, `polars.DataFrame(table)` and
 /// `pandas.DataFrame.from_arrow(table)` take it as it is, without a copy of the figures.
 #[pyclass(frozen, module = "longwire")]
 pub(crate) struct Table {

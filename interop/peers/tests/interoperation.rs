@@ -145,7 +145,7 @@ async fn with_hardy(old_page: &str, caller: Caller, tls: bool) -> Vec<Row> {
 }
 
 async fn with_dtn7(old_page: &str, caller: Caller) -> Vec<Row> {
-    // If the peer listens, our node is configured after the peer has an address.
+    // Beside a peer that listens, our node is configured once the peer has an address.
     let our_address = reserved();
     let mut dtn7 = Dtn7::start(caller, our_address).await;
     let link = match caller {

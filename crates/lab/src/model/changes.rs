@@ -23,7 +23,7 @@ pub struct Changes {
     pub last_frame: Option<LastFrame>,
     /// Model of the mean wait for a slot.
     pub csma: Option<Csma>,
-    /// Whether a station also waits for a slot before an acknowledgement.
+    /// True if a station also waits for a slot before an acknowledgement.
     pub acknowledgement_waits: Option<bool>,
     /// Slot time.
     pub slot: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct Changes {
     pub tail: Option<Tail>,
     /// Time for which the receiver waits for another frame.
     pub t2: Option<Duration>,
-    /// Whether the last frame of a window has the P bit set.
+    /// True if the last frame of a window has the P bit set.
     pub poll: Option<bool>,
     /// Window that is acknowledged without waiting for T2.
     pub whole_window: Option<u32>,
@@ -61,7 +61,7 @@ pub enum StuffingChoice {
     All,
     /// Information octets.
     Payload,
-    /// No bit stuffing.
+    /// Without bit stuffing.
     None,
     /// Actual bits of the frames of a file.
     Exact,

@@ -43,7 +43,7 @@ pub(crate) fn run(count: usize) -> Value {
     std::thread::sleep(IDLE);
     let cpu = me.cpu_s() - cpu;
     let memory = me.own_mb() - before;
-    // It ends with its input.
+    // The process ends with its input.
     drop(crowd.stdin.take());
     crowd.wait().expect("it ends");
     drop(node);

@@ -129,7 +129,7 @@ async fn settle(before: u64, clients: &mut [AppClient]) -> (u64, u64) {
     }
 }
 
-/// How many bundles the nodes have, and how many batches their stores have synced.
+/// Number of bundles that the nodes have, and of batches that their stores have synced.
 async fn holds(clients: &mut [AppClient]) -> (u64, u64) {
     let (mut bundles, mut batches) = (0, 0);
     for client in &mut *clients {

@@ -26,7 +26,7 @@ pub enum Reachability {
     /// No route leads there.
     #[default]
     None,
-    /// No route leads there, but links whose neighbour is still unknown may, or nodes that are not connected now.
+    /// A way there is not known now: links whose neighbour is still unknown may lead there, or nodes that are not connected.
     Unknown,
     /// The endpoint is one of this node.
     Own,

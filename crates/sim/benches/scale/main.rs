@@ -1,6 +1,6 @@
 //! Cost of large worlds: stations that share a radio channel, and bundle agents with a contact plan, for three sizes of each.
 //!
-//! Where the time per event is the same for all sizes, a world takes time in proportion to its events and to nothing else.
+//! With the same time per event for all sizes, a world takes time in proportion to its events and to nothing else.
 //! Times are those of the processor. Events and digests depend on the seed alone and are the same on every machine; each
 //! size runs in a process of its own, so that its peak memory is its own.
 

@@ -6,7 +6,7 @@
 //!     '--- others were needed later -'
 //! ```
 //!
-//! The bundles that were needed last are *awake*, in the form in which all parts of the agent use them; others rest as bytes (see
+//! The bundles that woke last are *awake*, in the form in which all parts of the agent use them; others rest as bytes (see
 //! [`resting`](super::resting)), unless they are in use. So the memory of a bundle that waits is small, and no part of the agent has
 //! to distinguish them.
 
@@ -26,6 +26,8 @@ use super::taken::{Digest, Digests};
 const AWAKE_MAX: usize = if cfg!(test) { 2 } else { 1024 };
 /// Number of awake bundles that are examined for each one that wakes: those in use stay awake.
 const EXAMINED: usize = 2;
+/// Maximum number examined at once, some milliseconds: many may have woken while there was place for all.
+const EXAMINED_MAX: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// Bundle, awake or resting.
 #[derive(Debug)]
@@ -175,7 +177,7 @@ impl Holdings {
     /// A bundle, for changes of everything but its owner, its length and its memory, which are counted.
     pub(super) fn get_mut(&mut self, record: &RecordId) -> Option<&mut HeldBundle> {
         self.let_some_rest();
-        // It wakes, and is noted.
+        // The bundle wakes, and is noted.
         self.get(record)?;
         let slot = self.bundles.get_mut(record)?;
         slot.resting = None;
@@ -185,7 +187,7 @@ impl Holdings {
     /// Notes that a bundle is awake.
     fn note_awake(&self, record: RecordId) {
         self.awake.borrow_mut().push_back(record);
-        self.examined_next.set(self.examined_next.get() + EXAMINED);
+        self.examined_next.set((self.examined_next.get() + EXAMINED).min(EXAMINED_MAX));
     }
 
     /// Lets bundles rest that have not been needed for long.
@@ -200,10 +202,6 @@ impl Holdings {
             if self.bundles.get_mut(&record).is_some_and(|slot| !slot.rest(record)) {
                 awake.push_back(record);
             }
-        }
-        // Otherwise years of few bundles would be examined at once when there are many.
-        if awake.len() <= AWAKE_MAX {
-            *left = 0;
         }
     }
 
