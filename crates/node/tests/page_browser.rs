@@ -468,6 +468,32 @@ fn nothing_is_lost_by_two_tabs_or_by_an_acceptance_that_fails() {
     assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
+/// Both the acceptance and a look that has read the deliveries before it could confirm the message: the later one would find nothing
+/// at the node, and the page would say that another client had taken it.
+#[test]
+fn a_message_that_is_accepted_during_a_look_is_confirmed_once() {
+    let Some(_alone) = browser::alone() else { return };
+    let (alice, at) = node("alice", "");
+    let mut app = App::new(&alice);
+    send_texts(&mut app, "dtn://alice/messages", &["one"]);
+    let mut browser = Browser::open(DESKTOP);
+    browser.go(&format!("http://{at}/#messages"));
+    press_button(&mut browser, "Receive files and messages here");
+    browser.wait("document.querySelectorAll('.thread .text').length === 1");
+    browser.evaluate(include_str!("page_browser/look_late.js"));
+    browser.wait("window.heldBack === 1");
+    browser.evaluate("document.querySelector('.thread li button').click()");
+    browser.wait("document.querySelector('.thread').innerText.includes('the node has not confirmed it yet')");
+    browser.evaluate("window.goOn()");
+    browser.wait("document.querySelectorAll('.thread [data-state=accepted]').length === 1");
+    app.wait_status(|status| status["bundles"] == 0);
+    assert_eq!(browser.evaluate("window.deletes"), 1);
+    let shown = browser.evaluate("document.querySelector('.thread').innerText");
+    let shown = shown.as_str().unwrap_or_default();
+    assert!(!shown.contains("had no copy"), "{shown}");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
+}
+
 /// Anybody can send as many bundles as the node takes; each that is shown costs a request.
 #[test]
 fn many_deliveries_cost_the_page_a_bounded_number_of_rows_and_requests() {

@@ -272,6 +272,24 @@ fn a_ping_comes_back() {
     }
 }
 
+/// Anybody can ask for answers in the name of nodes that do not exist, and no quota of a neighbour counts them.
+#[test]
+fn answers_that_nobody_takes_fill_no_store() {
+    let alice = start(config("node = 'dtn://alice/'\n[storage]\nkind = 'memory'"));
+    let mut here = App::new(&alice);
+    here.register("pinger", 100);
+    let options = |source: &str| MessageOptions { source: Some(source.into()), ..MessageOptions::default() };
+    for seed in 0..1100 {
+        let sent = here.send("dtn://alice/echo", &payload(10, seed), options("nobody"));
+        here.wait_accepted(sent);
+    }
+    here.send("dtn://alice/echo", &payload(10, 7), options("pinger"));
+    let (delivery, _) = here.receive();
+    here.take(delivery);
+    let status = here.wait_status(|status| status["bundles"].as_u64() <= Some(1024));
+    assert!(status["bundles"].as_u64() >= Some(1000), "{:#}", status["bundles"]);
+}
+
 #[test]
 fn a_measurement_is_answered_with_its_number_and_its_length() {
     let bob = bob();

@@ -4,7 +4,9 @@
 //! them would never stop. A long payload is returned in parts, one payload at a time, so that only a part is in memory.
 
 use crate::surfaces::client::AppClient;
+use crate::surfaces::held_answers::HeldAnswers;
 use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Request};
+use longwire_proto::service::BundleName;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum payload length that is answered.
@@ -41,8 +43,9 @@ struct Echo {
     client: AppClient,
     endpoint: String,
     next: u64,
-    /// Delivery that each send answers: the delivery is taken once the send is durable.
-    pending: BTreeMap<u64, u64>,
+    /// Delivery that each send answers, and its length: the delivery is taken once the send is durable.
+    pending: BTreeMap<u64, (u64, u64)>,
+    held: HeldAnswers,
     waiting: VecDeque<Long>,
     copying: Option<Long>,
 }
@@ -54,8 +57,15 @@ pub(crate) async fn serve(client: AppClient, is_ipn: bool) {
     if !client.request(register).await {
         return;
     }
-    let mut echo =
-        Echo { client, endpoint, next: 0, pending: BTreeMap::new(), waiting: VecDeque::new(), copying: None };
+    let mut echo = Echo {
+        client,
+        endpoint,
+        next: 0,
+        pending: BTreeMap::new(),
+        held: HeldAnswers::default(),
+        waiting: VecDeque::new(),
+        copying: None,
+    };
     while let Some(said) = echo.client.reply().await {
         if !echo.hear(said).await {
             return;
@@ -87,16 +97,19 @@ impl Echo {
                 }
                 _ => true,
             },
-            Reply::Accepted { send, .. } | Reply::Sent { send } | Reply::Failed { send, .. } => {
-                if self.copying.as_ref().is_some_and(|long| long.send == send) {
-                    // The send failed before all of the payload was passed on.
-                    self.copying = None;
+            Reply::Accepted { send, source, created, .. } => {
+                let length = self.pending.get(&send).map_or(0, |(_, length)| *length);
+                let beyond = self.held.add(send, BundleName { source, created }, length);
+                for name in beyond {
+                    if !self.client.request(Request::Delete(name)).await {
+                        return false;
+                    }
                 }
-                let taken = match self.pending.remove(&send) {
-                    Some(delivery) => self.client.request(Request::Taken { delivery }).await,
-                    None => true,
-                };
-                taken && self.go_on().await
+                self.answered(send).await
+            }
+            Reply::Sent { send } | Reply::Failed { send, .. } => {
+                self.held.remove(send);
+                self.answered(send).await
             }
             Reply::Gone { delivery, .. } => {
                 self.waiting.retain(|long| long.delivery != delivery);
@@ -112,11 +125,24 @@ impl Echo {
         }
     }
 
+    /// Takes the delivery that this send answers, if that is still pending. Returns false if the node has stopped.
+    async fn answered(&mut self, send: u64) -> bool {
+        if self.copying.as_ref().is_some_and(|long| long.send == send) {
+            // The send failed before all of the payload was passed on.
+            self.copying = None;
+        }
+        let taken = match self.pending.remove(&send) {
+            Some((delivery, _)) => self.client.request(Request::Taken { delivery }).await,
+            None => true,
+        };
+        taken && self.go_on().await
+    }
+
     /// Opens an answer and returns its number; `None` if the node has stopped.
     async fn open(&mut self, delivery: u64, to: String, length: u64, body: bytes::Bytes) -> Option<u64> {
         self.next += 1;
         let send = self.next;
-        self.pending.insert(send, delivery);
+        self.pending.insert(send, (delivery, length));
         let options = MessageOptions { source: Some(self.endpoint.clone()), ..MessageOptions::default() };
         let head = Request::Send { send, to, length, options };
         self.client.request(Message { head, body }).await.then_some(send)

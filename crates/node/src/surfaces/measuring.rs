@@ -8,8 +8,10 @@
 
 use crate::surfaces::client::AppClient;
 use crate::surfaces::echo;
+use crate::surfaces::held_answers::HeldAnswers;
 use crate::surfaces::message::{Message, MessageOptions, Reply, Request};
 use bytes::{BufMut, Bytes, BytesMut};
+use longwire_proto::service::BundleName;
 use std::collections::BTreeMap;
 
 /// Maximum answers that are not durable yet and payloads whose number is being read, together. A payload beyond is not answered.
@@ -52,6 +54,7 @@ struct Measuring {
     reading: BTreeMap<u64, (String, u64)>,
     /// Delivery that each answer belongs to: it is taken once the answer is durable.
     pending: BTreeMap<u64, u64>,
+    held: HeldAnswers,
 }
 
 /// Answers until the node stops.
@@ -61,8 +64,8 @@ pub(crate) async fn serve(client: AppClient, is_ipn: bool) {
     if !client.request(register).await {
         return;
     }
-    let (reading, pending) = Default::default();
-    let mut measuring = Measuring { client, endpoint, next: 0, reading, pending };
+    let (reading, pending, held) = Default::default();
+    let mut measuring = Measuring { client, endpoint, next: 0, reading, pending, held };
     while let Some(said) = measuring.client.reply().await {
         if !measuring.hear(said).await {
             return;
@@ -95,17 +98,31 @@ impl Measuring {
                 }
                 _ => true,
             },
-            Reply::Accepted { send, .. } | Reply::Sent { send } | Reply::Failed { send, .. } => {
-                match self.pending.remove(&send) {
-                    Some(delivery) => self.client.request(Request::Taken { delivery }).await,
-                    None => true,
+            Reply::Accepted { send, source, created, .. } => {
+                for name in self.held.add(send, BundleName { source, created }, ANSWER_BYTES) {
+                    if !self.client.request(Request::Delete(name)).await {
+                        return false;
+                    }
                 }
+                self.answered(send).await
+            }
+            Reply::Sent { send } | Reply::Failed { send, .. } => {
+                self.held.remove(send);
+                self.answered(send).await
             }
             Reply::Gone { delivery, .. } => {
                 self.reading.remove(&delivery);
                 true
             }
             _ => true,
+        }
+    }
+
+    /// Takes the delivery that this send answers, if that is still pending. Returns false if the node has stopped.
+    async fn answered(&mut self, send: u64) -> bool {
+        match self.pending.remove(&send) {
+            Some(delivery) => self.client.request(Request::Taken { delivery }).await,
+            None => true,
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod custody;
 pub(crate) mod echo;
 pub(crate) mod event_log;
 pub(crate) mod folders;
+mod held_answers;
 pub(crate) mod http;
 pub mod inbox;
 pub(crate) mod mail;
