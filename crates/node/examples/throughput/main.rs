@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release -p longwire-node --example throughput                                all of it, as a table
 //! cargo run --release -p longwire-node --example throughput -- path 10000 1024 memory      one run
+//! cargo run --release -p longwire-node --example throughput -- paired EARLIER              beside this program of an earlier version
 //! ```
 //!
 //! `LONGWIRE_BENCH_FOLDER` is where the stores lie (a disk that is worth measuring), `LONGWIRE_DTND` the path of dtn7-rs'
@@ -13,8 +14,10 @@
 mod disk;
 mod dtn7;
 mod neighbours;
+mod paired;
 mod path;
 mod process;
+mod relaying;
 mod resting;
 mod websocket;
 
@@ -33,6 +36,11 @@ fn main() {
         [] => return table(),
         ["path", count, length, kind] => path::run(number(count), number(length), kind, "tcp"),
         ["path", count, length, kind, carrier] => path::run(number(count), number(length), kind, carrier),
+        ["relay", count, length, kind] => relaying::run(number(count), number(length), kind),
+        ["ends", address, count, length] => {
+            return relaying::ends(address.parse().expect("an address"), number(count), number(length));
+        }
+        ["paired", earlier] => return paired::table(earlier),
         ["ping"] => resting::ping(),
         ["idle"] => resting::idle(),
         ["fill", count] => resting::fill(number(count)),
@@ -91,6 +99,11 @@ fn table() {
                 if kind.starts_with("disk") {
                     print_disk(&run);
                 }
+            }
+        }
+        for (kind, words) in [("memory", "relayed, store in memory"), ("disk", "relayed, store durable")] {
+            if let Some(run) = median(&format!("relay {count} {length} {kind}"), "seconds") {
+                row(&format!("{count} of {length} B, {words}"), &run);
             }
         }
         if let Some(run) = median(&format!("dtn7 {count} {length}"), "seconds") {

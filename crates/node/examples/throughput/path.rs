@@ -184,7 +184,7 @@ fn is_accepted(reply: Message<Reply>) -> bool {
     }
 }
 
-async fn receive(mut client: AppClient, count: usize, length: usize) {
+pub(crate) async fn receive(mut client: AppClient, count: usize, length: usize) {
     let inline_bytes = 256 * 1024;
     assert!(client.request(Request::Register { endpoint: "sink".into(), inline_bytes }).await);
     let mut seen = vec![false; count];
