@@ -1,7 +1,9 @@
 //! Senders of datagrams, and the numbers by which a user of the service knows them.
 
 use crate::service::PeerId;
-use std::collections::{BTreeMap, BTreeSet};
+use hashlink::LinkedHashMap;
+use std::collections::BTreeMap;
+use std::hash::Hash;
 
 /// Addresses of senders that are not configured: a provider of [`Datagrams`](crate::service::Datagrams) numbers them from
 /// 1, because [`PeerId::CONFIGURED`] is 0. If there are too many, the one that was not heard for the longest time is
@@ -9,71 +11,59 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub struct Senders<A> {
     senders_max: usize,
-    by_address: BTreeMap<A, PeerId>,
-    /// Address and time of the last datagram of each sender, as the number of datagrams before it.
-    known: BTreeMap<PeerId, (A, u64)>,
-    by_time: BTreeSet<(u64, PeerId)>,
-    heard: u64,
+    /// Numbers by address, from the sender that is silent for the longest time to the one that was heard last.
+    numbers: LinkedHashMap<A, PeerId>,
+    addresses: BTreeMap<PeerId, A>,
     last: PeerId,
 }
 
-impl<A: Ord + Clone> Senders<A> {
+impl<A: Eq + Hash + Clone> Senders<A> {
     /// Creates an empty table for at most `senders_max` senders, at least one.
     pub fn new(senders_max: usize) -> Self {
         Senders {
             senders_max: senders_max.max(1),
-            by_address: BTreeMap::new(),
-            known: BTreeMap::new(),
-            by_time: BTreeSet::new(),
-            heard: 0,
+            numbers: LinkedHashMap::new(),
+            addresses: BTreeMap::new(),
             last: PeerId::CONFIGURED,
         }
     }
 
     /// Returns the number of the sender of a datagram that has arrived from this address.
     pub fn hear(&mut self, address: &A) -> PeerId {
-        let peer = match self.by_address.get(address) {
+        match self.numbers.to_back(address) {
             Some(peer) => *peer,
             None => self.enter(address),
-        };
-        self.heard += 1;
-        if let Some((_, heard)) = self.known.get_mut(&peer) {
-            self.by_time.remove(&(*heard, peer));
-            *heard = self.heard;
-            self.by_time.insert((self.heard, peer));
         }
-        peer
     }
 
     /// Returns the address of a sender; `None` if it is unknown or forgotten.
     pub fn address(&self, peer: PeerId) -> Option<&A> {
-        self.known.get(&peer).map(|(address, _)| address)
+        self.addresses.get(&peer)
     }
 
     /// Returns the number of known senders.
     pub fn len(&self) -> usize {
-        self.known.len()
+        self.numbers.len()
     }
 
     /// Returns true if no sender is known.
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.numbers.is_empty()
     }
 
     fn enter(&mut self, address: &A) -> PeerId {
-        if self.known.len() >= self.senders_max
-            && let Some((_, oldest)) = self.by_time.pop_first()
-            && let Some((address, _)) = self.known.remove(&oldest)
+        if self.numbers.len() >= self.senders_max
+            && let Some((_, oldest)) = self.numbers.pop_front()
         {
-            self.by_address.remove(&address);
+            self.addresses.remove(&oldest);
         }
         // After 2^32 senders the numbers of forgotten ones are used again.
         self.last = PeerId(self.last.0.checked_add(1).unwrap_or(1));
-        while self.known.contains_key(&self.last) {
+        while self.addresses.contains_key(&self.last) {
             self.last = PeerId(self.last.0.checked_add(1).unwrap_or(1));
         }
-        self.by_address.insert(address.clone(), self.last);
-        self.known.insert(self.last, (address.clone(), 0));
+        self.numbers.insert(address.clone(), self.last);
+        self.addresses.insert(self.last, address.clone());
         self.last
     }
 }

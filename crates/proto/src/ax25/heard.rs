@@ -4,7 +4,8 @@ use super::address::{Address, Callsign};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
 use crate::time::Instant;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use hashlink::LinkedHashMap;
+use hashlink::linked_hash_map::Entry;
 
 /// Maximum number of stations; the one that was not heard for the longest time goes.
 pub(super) const HEARD_MAX: usize = 256;
@@ -30,15 +31,16 @@ pub struct HeardStation {
 /// All stations that were heard.
 #[derive(Debug, Default)]
 pub(super) struct HeardStations {
-    stations: BTreeMap<Callsign, HeardStation>,
-    /// Stations by the time of their last frames: on a busy channel most frames are from a station that takes the place of
-    /// another.
-    by_time: BTreeSet<(Instant, Callsign)>,
+    /// From the station that is silent for the longest time to the one that was heard last.
+    stations: LinkedHashMap<Callsign, HeardStation>,
 }
 
 impl HeardStations {
+    /// Returns all stations by callsign.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Callsign, &HeardStation)> {
-        self.stations.iter().map(|(callsign, heard)| (*callsign, heard))
+        let mut stations: Vec<_> = self.stations.iter().map(|(callsign, heard)| (*callsign, heard)).collect();
+        stations.sort_by_key(|(callsign, _)| *callsign);
+        stations.into_iter()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,27 +49,27 @@ impl HeardStations {
 
     /// Notes a frame; `behind` is what follows its addresses.
     pub(super) fn note(&mut self, now: Instant, address: &Address, behind: &Bytes) {
-        match self.stations.get(&address.source) {
-            Some(heard) => drop(self.by_time.remove(&(heard.last, address.source))),
-            None if self.stations.len() >= HEARD_MAX => {
-                let oldest = self.by_time.pop_first();
-                oldest.into_iter().for_each(|(_, callsign)| drop(self.stations.remove(&callsign)));
+        let heard = match self.stations.entry(address.source) {
+            Entry::Occupied(mut known) => {
+                known.to_back();
+                known.into_mut()
             }
-            None => {}
-        }
-        self.by_time.insert((now, address.source));
-        let heard = self.stations.entry(address.source).or_insert(HeardStation {
-            first: now,
-            last: now,
-            frames: 0,
-            via: None,
-            text: None,
-        });
+            Entry::Vacant(place) => place.insert(HeardStation {
+                first: now,
+                last: now,
+                frames: 0,
+                via: None,
+                text: None,
+            }),
+        };
         heard.last = now;
         heard.frames += 1;
         heard.via = address.path.iter().rev().find(|hop| hop.repeated).map(|hop| hop.station);
         if let Some(text) = text_of(address, behind) {
             heard.text = Some(text);
+        }
+        if self.stations.len() > HEARD_MAX {
+            self.stations.pop_front();
         }
     }
 }
