@@ -54,13 +54,9 @@ impl HeardStations {
                 known.to_back();
                 known.into_mut()
             }
-            Entry::Vacant(place) => place.insert(HeardStation {
-                first: now,
-                last: now,
-                frames: 0,
-                via: None,
-                text: None,
-            }),
+            Entry::Vacant(place) => {
+                place.insert(HeardStation { first: now, last: now, frames: 0, via: None, text: None })
+            }
         };
         heard.last = now;
         heard.frames += 1;
