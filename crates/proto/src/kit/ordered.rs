@@ -4,6 +4,7 @@
 //! there. This map is a sequence of sorted blocks: one that is full stays full, and the next one follows it. Entries between others
 //! divide a full block in halves, as in a B-tree; blocks that become small are joined.
 
+use core::cell::Cell;
 use core::ops::{Bound, RangeBounds};
 use std::collections::VecDeque;
 
@@ -18,6 +19,8 @@ pub struct OrderedMap<K, V> {
     /// Sorted blocks in order, none of them empty.
     blocks: VecDeque<Vec<(K, V)>>,
     length: usize,
+    /// Place of the entry found last: most entries are looked up several times in a row. Possibly that of another one now.
+    found: Cell<Place>,
 }
 
 /// Place of an entry: its block, and its place there.
@@ -26,7 +29,7 @@ type Place = (usize, usize);
 impl<K: Ord, V> OrderedMap<K, V> {
     /// Creates a map without entries.
     pub const fn new() -> Self {
-        OrderedMap { blocks: VecDeque::new(), length: 0 }
+        OrderedMap { blocks: VecDeque::new(), length: 0, found: Cell::new((0, 0)) }
     }
 
     /// Returns the number of entries.
@@ -41,6 +44,23 @@ impl<K: Ord, V> OrderedMap<K, V> {
 
     /// Returns the place of an entry, or that where it would be.
     fn find(&self, key: &K) -> Result<Place, Place> {
+        let found = self.found.get();
+        if self
+            .blocks
+            .get(found.0)
+            .and_then(|entries| entries.get(found.1))
+            .is_some_and(|entry| entry.0 == *key)
+        {
+            return Ok(found);
+        }
+        let place = self.search(key);
+        if let Ok(place) = place {
+            self.found.set(place);
+        }
+        place
+    }
+
+    fn search(&self, key: &K) -> Result<Place, Place> {
         let block = self.blocks.partition_point(|block| block[0].0 <= *key).saturating_sub(1);
         let Some(entries) = self.blocks.get(block) else { return Err((0, 0)) };
         match entries.binary_search_by(|(other, _)| other.cmp(key)) {
@@ -87,7 +107,13 @@ impl<K: Ord, V> OrderedMap<K, V> {
     }
 
     /// Inserts an entry at the place where it belongs. Returns its place afterwards.
-    fn insert_at(&mut self, (block, at): Place, key: K, value: V) -> Place {
+    fn insert_at(&mut self, place: Place, key: K, value: V) -> Place {
+        let place = self.insert_in(place, key, value);
+        self.found.set(place);
+        place
+    }
+
+    fn insert_in(&mut self, (block, at): Place, key: K, value: V) -> Place {
         self.length += 1;
         let last = self.blocks.len().saturating_sub(1);
         match self.blocks.get_mut(block) {

@@ -353,6 +353,8 @@ pub(super) enum DeadlineKind {
     RetryChecks,
     /// A tombstone that found no space is retried.
     RetryTombstone(Box<LocalKey>),
+    /// The next restored bundles are dispatched.
+    DispatchFound,
 }
 
 /// Time of an expiry: in DTN time if there is a clock and the time is known, otherwise by the age of the

@@ -27,7 +27,7 @@ use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
-use super::record::{RecordKind, TombstoneBody};
+use super::record::{HEADER_BYTES, RecordKind, TombstoneBody};
 use super::routing::dtlsr::RECORD_TYPE;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
@@ -203,6 +203,9 @@ pub(super) struct Tombstone {
 /// Memory for a payload for this node in addition to its parts, bytes: the entry itself, the trees of its
 /// parts and of the ranges that they cover, and its keys in three indices. It counts with the first part.
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
+
+/// Usual length of the body of a tombstone, bytes.
+const TOMBSTONE_BODY_BYTES: usize = 96;
 
 /// Payloads for this node, from their first part to the durable tombstone.
 #[derive(Debug)]
@@ -534,7 +537,7 @@ impl Agent {
         let at = extent.at + (offset - extent.start);
         local.reading = true;
         let purpose = match local.admin {
-            Some(_) => ReadPurpose::Admin(key),
+            Some(_) => ReadPurpose::Admin(Box::new(key)),
             None => ReadPurpose::Delivery(local.delivery),
         };
         self.store.read(extent.record, at, length, purpose);
@@ -669,7 +672,7 @@ impl Agent {
             payload: Some(payload.clone()),
         };
         let record = self.next_record();
-        let mut out = BytesMut::new();
+        let mut out = BytesMut::with_capacity(HEADER_BYTES as usize + TOMBSTONE_BODY_BYTES);
         self.header(now, RecordKind::Tombstone(adu.version), 0).encode(&mut out);
         body.encode(&mut out);
         let appended = out.len() as u64;

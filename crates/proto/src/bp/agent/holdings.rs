@@ -177,17 +177,18 @@ impl Holdings {
     /// A bundle, for changes of everything but its owner, its length and its memory, which are counted.
     pub(super) fn get_mut(&mut self, record: &RecordId) -> Option<&mut HeldBundle> {
         self.let_some_rest();
-        // The bundle wakes, and is noted.
-        self.get(record)?;
         let slot = self.bundles.get_mut(record)?;
+        if slot.awake.get().is_none() {
+            slot.awake = OnceCell::from(slot.unpack(*record));
+            note_awake(self.awake.get_mut(), &self.examined_next, *record);
+        }
         slot.resting = None;
         slot.awake.get_mut().map(|held| &mut **held)
     }
 
     /// Notes that a bundle is awake.
     fn note_awake(&self, record: RecordId) {
-        self.awake.borrow_mut().push_back(record);
-        self.examined_next.set((self.examined_next.get() + EXAMINED).min(EXAMINED_MAX));
+        note_awake(&mut self.awake.borrow_mut(), &self.examined_next, record);
     }
 
     /// Lets bundles rest that have not been needed for long.
@@ -292,6 +293,12 @@ impl Holdings {
     pub(super) fn next_settled(&mut self) -> Option<RecordId> {
         self.settled.pop_front()
     }
+}
+
+/// Notes that a bundle is awake, so that others may rest.
+fn note_awake(awake: &mut VecDeque<RecordId>, examined_next: &Cell<usize>, record: RecordId) {
+    awake.push_back(record);
+    examined_next.set((examined_next.get() + EXAMINED).min(EXAMINED_MAX));
 }
 
 impl Index<&RecordId> for Holdings {

@@ -70,6 +70,9 @@ struct IncomingBody {
 /// may be very many.
 pub(super) const PARTS_LOOKED_AT: usize = 256;
 
+/// Length of a header that is decoded only once, bytes.
+const SHORT_HEAD_BYTES: usize = 256;
+
 /// Bundles that are arriving.
 #[derive(Debug)]
 pub(super) struct Intake {
@@ -173,10 +176,15 @@ impl Agent {
             buffer.split().freeze()
         };
         let policy = self.policy_of(id);
+        // Most headers are short, and are decoded from their own memory at once: a header is kept long, and would keep the
+        // payload in memory with it.
+        let start = Bytes::copy_from_slice(&all[..all.len().min(SHORT_HEAD_BYTES)]);
+        if let Ok((head, length)) = decode_head(&start, &policy) {
+            self.note_accepted(id, &start.slice(..length));
+            return self.admit(now, id, transfer, head, length, &all, last);
+        }
         match decode_head(&all, &policy) {
             Ok((_, length)) => {
-                // Decoded again from its own memory: the header is kept long, and would keep the payload in
-                // memory with it.
                 let own = Bytes::copy_from_slice(&all[..length]);
                 let (head, length) = decode_head(&own, &policy).expect("it was just read");
                 self.note_accepted(id, &own);
@@ -374,10 +382,11 @@ impl Agent {
         let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(*record) != except).any(|record| {
             let held = &self.holdings[&record];
-            let waiting = matches!(
-                held.state,
-                BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_)
-            );
+            let waiting = match held.state {
+                BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_) => true,
+                BundleState::Sealing => self.startup.is_undispatched(record),
+                _ => false,
+            };
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
             let covers = a <= from && to <= b && (from < to || held.payload_bytes() == 0);
             let stays = held.replication.is_some()

@@ -149,11 +149,12 @@ impl Links {
     }
 
     /// Links to which a hop refers.
-    pub(super) fn of(&self, hop: &Hop) -> Vec<LinkId> {
-        match hop {
-            Hop::Link(link) => vec![*link],
-            Hop::Node(node) => self.by_peer.get(node).into_iter().flatten().copied().collect(),
-        }
+    pub(super) fn of(&self, hop: &Hop) -> impl Iterator<Item = LinkId> + use<'_> {
+        let (itself, to_node) = match hop {
+            Hop::Link(link) => (Some(*link), None),
+            Hop::Node(node) => (None, self.by_peer.get(node)),
+        };
+        itself.into_iter().chain(to_node.into_iter().flatten().copied())
     }
 
     /// Idle links that a bundle for this hop would bring up.

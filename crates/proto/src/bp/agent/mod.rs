@@ -435,6 +435,7 @@ impl Agent {
                 DeadlineKind::RepeatDelivery(key) => self.repeat(now, &key),
                 DeadlineKind::RetryRead(key) => self.read_next(*key),
                 DeadlineKind::RetryChecks => self.retry_checks(),
+                DeadlineKind::DispatchFound => self.dispatch_found(now),
                 DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
             }
         }
@@ -467,7 +468,7 @@ impl Agent {
                         self.local_data(now, key, record, data);
                     }
                 }
-                Some(ReadPurpose::Admin(key)) => self.local_data(now, key, record, data),
+                Some(ReadPurpose::Admin(key)) => self.local_data(now, *key, record, data),
                 Some(ReadPurpose::CheckHead(number)) => self.check_head_was_read(now, number, record, &data),
                 Some(ReadPurpose::Check(number)) => self.check_data(now, number, record, &data),
                 Some(ReadPurpose::Restore) => self.restore_data(now, record, offset, data),
@@ -548,7 +549,7 @@ impl Agent {
                     self.local_failed(now, key, record, failure);
                 }
             }
-            ReadPurpose::Admin(key) => self.local_failed(now, key, record, failure),
+            ReadPurpose::Admin(key) => self.local_failed(now, *key, record, failure),
             ReadPurpose::Transfer(link, transfer) | ReadPurpose::Head(link, transfer) => {
                 self.transfer_read_failed(now, link, transfer);
                 if lost {

@@ -104,7 +104,8 @@ impl OutgoingTransfer {
         if piece.len() > room {
             self.chunks.push_front(piece.split_off(room));
         } else if self.joins(piece.len(), room) {
-            let mut merged = BytesMut::from(piece);
+            let mut merged = BytesMut::with_capacity(self.merged_bytes(piece.len(), room));
+            merged.extend_from_slice(&piece);
             while self.joins(merged.len(), room) {
                 let mut next = self.chunks.pop_front().expect("there is something to join");
                 if merged.len() + next.len() > room {
@@ -123,9 +124,19 @@ impl OutgoingTransfer {
     /// True if the next chunk should be merged into the same piece, because one of the two is short. A chunk
     /// is divided only if the room is too small and a short piece would otherwise be sent alone.
     fn joins(&self, length: usize, room: usize) -> bool {
-        let Some(next) = self.chunks.front() else { return false };
-        let fits = length + next.len() <= room;
-        length < room && (length < MERGE_BYTES || (fits && next.len() < MERGE_BYTES))
+        self.chunks.front().is_some_and(|next| joins(length, next.len(), room))
+    }
+
+    /// Length of a piece that begins with so many bytes, once all chunks that should be merged are in it.
+    fn merged_bytes(&self, first: usize, room: usize) -> usize {
+        let mut length = first;
+        for next in &self.chunks {
+            if !joins(length, next.len(), room) {
+                break;
+            }
+            length = room.min(length + next.len());
+        }
+        length
     }
 
     /// Bytes of the range that the peer has acknowledged.
@@ -145,6 +156,12 @@ impl OutgoingTransfer {
             head_bytes => bytes.saturating_sub(head_bytes).min(self.to - self.from),
         }
     }
+}
+
+/// True if a piece of so many bytes should be merged with a next chunk of so many.
+fn joins(length: usize, next: usize, room: usize) -> bool {
+    let fits = length + next <= room;
+    length < room && (length < MERGE_BYTES || (fits && next < MERGE_BYTES))
 }
 
 /// Requests to the links, and the order in which the links are served.
@@ -187,6 +204,11 @@ impl Outgoing {
 
     /// Returns the next link that may have work to do. Links are served in turn, one step each.
     pub(super) fn next_link(&mut self) -> Option<LinkId> {
+        // Mostly, at most one link is ready.
+        if self.ready.len() <= 1 {
+            self.last_served = self.ready.pop_first()?;
+            return Some(self.last_served);
+        }
         let after = (Bound::Excluded(self.last_served), Bound::Unbounded);
         let next = self.ready.range(after).next().or(self.ready.first()).copied()?;
         self.ready.remove(&next);
@@ -390,10 +412,10 @@ impl Agent {
             return false;
         }
         let (record, priority, from, to) = (flight.record, flight.priority, flight.from, flight.to);
-        let mut better = self.candidates(now, id).into_iter();
         let more_urgent = |(other, _): &Rank| other.0 > priority;
-        if better
-            .any(|other| more_urgent(&other) && matches!(self.fit(now, id, other.1), FittingLength::Bytes(_)))
+        let fits = |record| matches!(self.fit(now, id, record), FittingLength::Bytes(_));
+        if self.routing.queues.may_have(id, &self.links, more_urgent)
+            && self.candidates(now, id).into_iter().any(|other| more_urgent(&other) && fits(other.1))
         {
             // A bundle of higher priority arrived while this one was being read.
             self.drop_prepared(now, id);
@@ -709,9 +731,9 @@ impl Agent {
         let left = hops.iter().any(|(_, hop)| match hop {
             Hop::Link(link) => !excluded_links.contains(link),
             Hop::Node(node) => {
-                let links = self.links.of(hop);
-                let away = links.is_empty() && !node.same_node(&destination);
-                away || links.iter().any(|link| !excluded_links.contains(link))
+                let mut links = self.links.of(hop).peekable();
+                let away = links.peek().is_none() && !node.same_node(&destination);
+                away || links.any(|link| !excluded_links.contains(&link))
             }
         });
         if left {

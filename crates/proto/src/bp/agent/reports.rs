@@ -451,7 +451,7 @@ impl Agent {
         if hops.is_empty() {
             hops.extend(self.routing.learned_hop(node, None).map(|hop| (0, hop)));
         }
-        known && hops.iter().any(|(_, hop)| self.links.of(hop).contains(&link))
+        known && hops.iter().any(|(_, hop)| self.links.of(hop).any(|other| other == link))
     }
 
     /// Creates a complete bundle of this node. Returns its record; `None` if there is no space.

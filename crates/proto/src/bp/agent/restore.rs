@@ -1,7 +1,7 @@
 //! Start of the agent: restores the bundles from the storage.
 //!
 //! ```text
-//!   List --> headers are read, several at a time --> a boot record is stored --> ready
+//!   List --> headers are read, several at a time --> a boot record is stored --> ready --> bundles are dispatched in portions
 //! ```
 //!
 //! A received bundle without a seal is the prefix that had arrived, and becomes a fragment of that length (unless it is too
@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Agent;
-use super::clock::{ExpiryTime, millis};
+use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::custody::Custody;
 use super::delivery::Tombstone;
 use super::head::{AnyHead, BundleEnd, decode_head};
@@ -30,6 +30,10 @@ use super::taken::TakenPayload;
 const READS_MAX: usize = 256;
 /// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
+/// Number of restored bundles that are dispatched at once, some milliseconds: the node is ready and does other work in between.
+const DISPATCHED_AT_ONCE: usize = if cfg!(test) { 64 } else { 1000 };
+/// Pause after them.
+const DISPATCH_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
 
@@ -68,8 +72,10 @@ pub(super) struct Startup {
     old_boots: Vec<RecordId>,
     /// Rules for bundles that are in the store.
     stored_policy: DecodePolicy,
-    /// Records found, until the agent is ready.
-    found: Vec<RecordId>,
+    /// Bundles found, until they are dispatched; in order once the agent is ready.
+    found: VecDeque<RecordId>,
+    /// True if the found bundles are aged as they are dispatched, because there was a clock at the end of the start.
+    ages_found: bool,
     /// Records found whose age only a clock can tell.
     age_unknown: Vec<RecordId>,
     verifying: BTreeMap<RecordId, Verifying>,
@@ -137,6 +143,11 @@ impl Startup {
     /// True for the record with the number of this start and the clock state.
     pub(super) fn is_clock_record(&self, record: RecordId) -> bool {
         record == self.boot_record
+    }
+
+    /// True if this record has a restored bundle that waits for its dispatch.
+    pub(super) fn is_undispatched(&self, record: RecordId) -> bool {
+        self.is_ready() && self.was_found(record) && self.found.front().is_some_and(|first| record >= *first)
     }
 
     /// Takes the earlier records with a clock state.
@@ -260,7 +271,7 @@ impl Agent {
                 held.closed = true;
                 held.state = BundleState::Verifying;
                 self.insert_bundle(record, *held);
-                self.startup.found.push(record);
+                self.startup.found.push_back(record);
             }
             _ => {
                 self.counters.deleted_storage += 1;
@@ -472,7 +483,7 @@ impl Agent {
         }
         held.state = BundleState::Sealing;
         self.insert_bundle(record, *held);
-        self.startup.found.push(record);
+        self.startup.found.push_back(record);
     }
 
     /// Restores a bundle without a seal.
@@ -485,13 +496,13 @@ impl Agent {
             // Only the seal is missing or torn: the bundle is verified.
             held.state = BundleState::Verifying;
             self.insert_bundle(record, held);
-            self.startup.found.push(record);
+            self.startup.found.push_back(record);
         } else if held.may_fragment() && payload > 0 {
             // The part may have been acknowledged to the peer.
             held.cut_to(payload);
             held.state = BundleState::Sealing;
             self.insert_bundle(record, held);
-            self.startup.found.push(record);
+            self.startup.found.push_back(record);
         } else {
             self.too_short(record);
         }
@@ -563,32 +574,45 @@ impl Agent {
         if stored {
             old.into_iter().for_each(|record| self.store.remove(record));
         }
-        let mut found = core::mem::take(&mut self.startup.found);
-        found.sort();
-        let has_clock = self.time.clock.life_ms(now).is_some();
-        if !has_clock {
-            self.startup.age_unknown = found.clone();
+        self.startup.found.make_contiguous().sort_unstable();
+        self.startup.ages_found = self.time.clock.life_ms(now).is_some();
+        if !self.startup.ages_found {
+            self.startup.age_unknown = self.startup.found.iter().copied().collect();
         }
-        for record in found {
-            if has_clock {
-                self.age_one(now, record);
-            }
-            let Some(held) = self.holdings.get(&record) else { continue };
-            if self.deliveries.was_taken(&held.head) {
-                // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was
-                // accepted, and is kept.
-                self.drop_bundle(record);
-                continue;
-            }
-            if held.state == BundleState::Verifying {
-                self.verify(record);
-            } else {
-                self.resume_custody(now, record);
-                self.dispatch(now, record);
-            }
-        }
+        self.dispatch_found(now);
         self.take_early_pieces(now);
         self.open_waiting_sends(now);
+    }
+
+    /// Dispatches the next restored bundles.
+    pub(super) fn dispatch_found(&mut self, now: Instant) {
+        for _ in 0..DISPATCHED_AT_ONCE {
+            let Some(record) = self.startup.found.pop_front() else { return };
+            self.dispatch_one(now, record);
+        }
+        if !self.startup.found.is_empty() {
+            self.time.deadlines.at(now + DISPATCH_PAUSE, DeadlineKind::DispatchFound);
+        }
+    }
+
+    fn dispatch_one(&mut self, now: Instant, record: RecordId) {
+        if self.startup.ages_found && self.time.clock.life_ms(now).is_some() {
+            self.age_one(now, record);
+        } else if self.startup.ages_found {
+            // The clock has gone since.
+            self.startup.age_unknown.push(record);
+        }
+        // The bundle may have expired, or may have been deleted by an operator.
+        let Some(held) = self.holdings.get(&record) else { return };
+        if self.deliveries.was_taken(&held.head) {
+            // The bundle was delivered, but not yet removed. Another payload with the same bundle ID was accepted, and is kept.
+            self.drop_bundle(record);
+        } else if held.state == BundleState::Verifying {
+            self.verify(record);
+        } else {
+            self.resume_custody(now, record);
+            self.dispatch(now, record);
+        }
     }
 
     /// Adds the time for which the node was down to the ages of restored bundles, once there is a clock.

@@ -320,7 +320,10 @@ impl Agent {
         let record = self.next_record();
         let kind = if is_secured { RecordKind::OwnSecured } else { RecordKind::Own };
         let header = RecordHeader { neighbour, ..self.header(now, kind, 0) };
-        let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len());
+        // Place for a short payload and all that follows it, which are appended together.
+        let merged = usize::try_from(head.payload_bytes()).unwrap_or(usize::MAX).min(MERGE_BYTES);
+        let rest = (head.tail_bytes() + security_bytes + NOTE_BYTES) as usize;
+        let mut start = BytesMut::with_capacity(HEADER_BYTES as usize + bytes.len() + merged + rest);
         header.encode(&mut start);
         start.extend_from_slice(&bytes);
         let (closing, payload_left) = (BundleEnd::of(&head), head.payload_bytes());

@@ -329,8 +329,8 @@ impl Agent {
         let barred = |link: &LinkId| key.encrypted && self.links.is_amateur(*link);
         // A link that the bundle must not use is not waited for.
         let is_barred = |hop: &Hop| {
-            let links = self.links.of(hop);
-            !links.is_empty() && links.iter().all(barred)
+            let mut links = self.links.of(hop).peekable();
+            links.peek().is_some() && links.all(|link| barred(&link))
         };
         let hops: Vec<_> = hops.iter().filter(|(_, hop)| !is_barred(hop)).cloned().collect();
         let hops = &hops;

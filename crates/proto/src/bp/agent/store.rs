@@ -16,7 +16,7 @@ pub(super) enum ReadPurpose {
     /// Delivery to an application.
     Delivery(DeliveryId),
     /// Administrative record, whose payload has this key.
-    Admin(LocalKey),
+    Admin(Box<LocalKey>),
     /// Header for the verification with this number.
     CheckHead(u64),
     /// Payload for the verification with this number.
@@ -31,8 +31,10 @@ pub(super) enum ReadPurpose {
 #[derive(Debug, Default)]
 pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
-    /// Purposes of the outstanding reads; reads of a record are answered in order.
-    reads: BTreeMap<RecordId, VecDeque<ReadPurpose>>,
+    /// Purposes of the outstanding reads by their numbers; reads of a record are answered in order.
+    reads: BTreeMap<(RecordId, u64), ReadPurpose>,
+    /// Number of the next read.
+    next_read: u64,
     /// Bytes in appends that the storage has not yet taken.
     pub(super) out_bytes: usize,
 }
@@ -48,7 +50,8 @@ impl StoragePort {
     }
 
     pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
-        self.reads.entry(record).or_default().push_back(purpose);
+        self.reads.insert((record, self.next_read), purpose);
+        self.next_read += 1;
         self.out.push_back(StorageRequest::Read { record, offset, length });
     }
 
@@ -67,11 +70,7 @@ impl StoragePort {
 
     /// Returns the purpose of the record's oldest read, which was answered.
     pub(super) fn answered(&mut self, record: RecordId) -> Option<ReadPurpose> {
-        let reads = self.reads.get_mut(&record)?;
-        let purpose = reads.pop_front();
-        if reads.is_empty() {
-            self.reads.remove(&record);
-        }
-        purpose
+        let (&oldest, _) = self.reads.range((record, 0)..=(record, u64::MAX)).next()?;
+        self.reads.remove(&oldest)
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct ContactPlan;
 
 /// Link with the earliest arrival.
 fn best(hops: &Hops, may: MayUse<'_>, view: &RoutingView<'_>) -> Option<(u64, u32, LinkId)> {
-    let links = hops.iter().flat_map(|(cost, hop)| view.links.of(hop).into_iter().map(move |id| (*cost, id)));
+    let links = hops.iter().flat_map(|(cost, hop)| view.links.of(hop).map(move |id| (*cost, id)));
     let arrivals = links.filter(|(_, id)| may(*id)).filter_map(|(cost, id)| {
         let usable = view.links.usable(id, view.now);
         Some((view.links.get(id)?.arrival_ms(usable, view.dtn_ms)?, cost, id))
@@ -40,8 +40,9 @@ impl Router for ContactPlan {
         let Some((arrival, cost, best)) = best(hops, may, view) else { return false };
         // Links with the same arrival and cost as the best share the load.
         let mine = view.links.get(link).and_then(|link| link.arrival_ms(true, view.dtn_ms));
-        let has_cost =
-            |(known, hop): &(u32, super::Hop)| *known == cost && view.links.of(hop).contains(&link);
+        let has_cost = |(known, hop): &(u32, super::Hop)| {
+            *known == cost && view.links.of(hop).any(|other| other == link)
+        };
         best == link || (mine == Some(arrival) && hops.iter().any(has_cost))
     }
 

@@ -96,7 +96,7 @@ pub(super) type MayUse<'a> = &'a dyn Fn(LinkId) -> bool;
 impl RoutingView<'_> {
     /// Links of a hop that are usable now.
     fn open(&self, hop: &Hop, may: MayUse<'_>) -> impl Iterator<Item = LinkId> {
-        let links = self.links.of(hop).into_iter();
+        let links = self.links.of(hop);
         links.filter(move |link| may(*link) && self.links.usable(*link, self.now))
     }
 }
@@ -132,8 +132,8 @@ pub(super) trait Router: Debug + Send {
             let is_barred = match hop {
                 Hop::Link(link) => !may(*link),
                 Hop::Node(_) => {
-                    let links = view.links.of(hop);
-                    !links.is_empty() && !links.into_iter().any(may)
+                    let mut links = view.links.of(hop).peekable();
+                    links.peek().is_some() && !links.any(may)
                 }
             };
             if tier.is_none() && !is_barred && self.may_come_up(hop, view.now) {

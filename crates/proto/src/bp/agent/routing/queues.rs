@@ -121,17 +121,34 @@ impl Queues {
     /// Bundles to send over this link, in order of priority, and those already begun before others: the first
     /// few of each class that may use the link now.
     pub(super) fn candidates(&self, link: LinkId, router: &dyn Router, view: &RoutingView<'_>) -> Vec<Rank> {
-        let mut ranks: Vec<Rank> = Vec::new();
-        for id in self.of_link(link, view.links) {
+        let mut ranks: Vec<Rank> = Vec::with_capacity(CANDIDATES_MAX);
+        // A class may name both the link and the node at its end.
+        let mut classes: Vec<&ClassId> = self.of_link(link, view.links).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        for id in classes {
             let class = &self.classes[id];
             if !class.queue.is_empty() && class.key.may_use(link, router, view) {
                 ranks.extend(class.queue.iter().map(|(rank, ())| rank).take(CANDIDATES_MAX));
             }
         }
-        ranks.sort_by_key(|(priority, record)| (*priority, !is_copy(*record), *record));
-        // A class may name both the link and the node at its end.
-        ranks.dedup();
+        // Those of a single class are in order, unless there are copies among them.
+        let order = |(priority, record): &Rank| (*priority, !is_copy(*record), *record);
+        if !ranks.is_sorted_by_key(order) {
+            ranks.sort_unstable_by_key(order);
+        }
         ranks
+    }
+
+    /// True if the first bundle of a class that a link may concern is such a one. Cheaper than to list the candidates.
+    pub(in super::super) fn may_have(
+        &self,
+        link: LinkId,
+        links: &Links,
+        is_such: impl Fn(&Rank) -> bool,
+    ) -> bool {
+        let firsts = self.of_link(link, links).filter_map(|id| self.classes[id].queue.first());
+        firsts.into_iter().any(|(rank, ())| is_such(rank))
     }
 
     /// Classes that a link may concern.
@@ -198,9 +215,9 @@ impl ClassKey {
             Hop::Node(node) => Some(node) == led_to,
         };
         let Some((cost, _)) = hops.iter().find(|(_, hop)| means_it(hop)) else { return false };
-        let as_cheap =
+        let mut as_cheap =
             hops.iter().take_while(|(other, _)| other <= cost).flat_map(|(_, hop)| view.links.of(hop));
-        !as_cheap.into_iter().any(|other| {
+        !as_cheap.any(|other| {
             view.links.usable(other, view.now)
                 && !self.is_barred(other, view.links)
                 && !self.leads_back(other, view.links)

@@ -324,6 +324,35 @@ fn what_has_the_name_of_something_taken_survives_a_restart() {
     }
 }
 
+/// Restored bundles are dispatched in portions: those that wait for that are known all the same, and none is lost or doubled.
+#[test]
+fn a_restored_bundle_is_known_before_it_is_dispatched() {
+    const BUNDLES: u64 = 200;
+    let mut world = ready(chain(14));
+    world.cut(1);
+    let bundles: Vec<Bytes> = (1..=BUNDLES)
+        .map(|number| whole(&head(&world, "dtn://alice/x", "dtn://earth/in", number), &random(number, 40)))
+        .collect();
+    bundles.iter().for_each(|bundle| world.inject(ORBITER, bundle, 500));
+    world.run_for(MINUTE);
+    world.crash(ORBITER);
+    world.start(ORBITER);
+    world.run_until(MINUTE, "the start", |world| world.agent(ORBITER).is_ready());
+    let storing = |world: &World| {
+        let bundles = world.agent(ORBITER).bundles(world.now);
+        bundles.filter(|bundle| matches!(bundle.why, RetentionReason::Storing)).count()
+    };
+    assert!(storing(&world) > 100, "{} are not dispatched yet", storing(&world));
+    world.inject(ORBITER, bundles.last().unwrap(), 500);
+    assert_eq!(world.refusals(), [RefuseReason::Completed]);
+    world.run_for(MINUTE);
+    assert_eq!(storing(&world), 0);
+    world.heal(1);
+    world.run_until(HOUR, "all bundles", |world| has_arrived(world, EARTH, bundles.len()));
+    world.run_for(MINUTE);
+    assert_eq!(world.nodes[EARTH].user.inbox.len(), bundles.len());
+}
+
 /// A bundle that waits for its link is not mistaken for one with the same ID and another length or
 /// destination.
 #[test]
