@@ -19,6 +19,10 @@ mod watch;
 use clap::{Command, CommandFactory, Parser};
 use std::process::ExitCode;
 
+#[cfg(target_env = "gnu")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Move files and messages over links too slow, lossy or intermittent for ordinary TCP/IP, and measure which
 /// protocol and settings suit each link.
 #[derive(Debug, Parser)]

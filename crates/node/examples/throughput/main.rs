@@ -25,6 +25,10 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
+#[cfg(target_env = "gnu")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Each figure of the table is the median of so many runs.
 const RUNS: usize = 3;
 

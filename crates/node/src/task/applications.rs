@@ -56,6 +56,8 @@ struct ReportedBundle {
 #[derive(Debug)]
 struct ConnectedApp {
     end: ClientEnd,
+    /// Replies that follow together at the end of the pass: each hand-over may wake the thread of the application.
+    replies: Vec<Message<Reply>>,
     sends: BTreeMap<u64, SendId>,
     /// Bundles by creation timestamp, to find the send that a report belongs to.
     reportable: BTreeMap<CreationTimestamp, ReportedBundle>,
@@ -93,6 +95,8 @@ struct PendingSend {
 pub(crate) struct Applications {
     node: String,
     apps: BTreeMap<ClientId, ConnectedApp>,
+    /// Applications with replies that are not handed over yet.
+    answered: Vec<ClientId>,
     next_send: u64,
     sends: BTreeMap<SendId, PendingSend>,
     /// Sends whose payload waits for room.
@@ -121,6 +125,7 @@ impl Applications {
     pub(crate) fn arrive(&mut self, client: ClientId, end: ClientEnd) {
         let app = ConnectedApp {
             end,
+            replies: Vec::new(),
             sends: BTreeMap::new(),
             reportable: BTreeMap::new(),
             registered: BTreeMap::new(),
@@ -134,6 +139,8 @@ impl Applications {
     /// Removes an application: cancels its incomplete sends; deliveries that it has not taken wait.
     pub(crate) fn leave(&mut self, client: ClientId) {
         let Some(app) = self.apps.remove(&client) else { return };
+        // An application that has ended may still read its last replies.
+        app.replies.into_iter().for_each(|reply| drop(app.end.replies.send(reply)));
         app.end.budget.close();
         app.end.asked.close();
         for endpoint in app.registered.into_keys() {
@@ -181,12 +188,26 @@ impl Applications {
     }
 
     pub(crate) fn say(&mut self, client: ClientId, reply: impl Into<Message<Reply>>) {
-        let Some(app) = self.apps.get(&client) else { return };
+        let Some(app) = self.apps.get_mut(&client) else { return };
+        if app.replies.is_empty() {
+            self.answered.push(client);
+        }
+        app.replies.push(reply.into());
         let waiting = app.end.waiting.fetch_add(1, Ordering::Relaxed);
-        let heard = app.end.replies.send(reply.into()).is_ok();
-        if !heard || waiting > REPLIES_MAX {
+        if waiting > REPLIES_MAX {
             // The application does not read its replies.
             self.leave(client);
+        }
+    }
+
+    /// Hands the replies of this pass over to the applications.
+    pub(crate) fn hand_over(&mut self) {
+        for client in std::mem::take(&mut self.answered) {
+            let Some(app) = self.apps.get_mut(&client) else { continue };
+            let is_heard = app.replies.drain(..).all(|reply| app.end.replies.send(reply).is_ok());
+            if !is_heard {
+                self.leave(client);
+            }
         }
     }
 

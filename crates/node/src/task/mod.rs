@@ -132,6 +132,7 @@ impl Task {
         let now = self.clock.now();
         self.set_up(now);
         self.drain(now);
+        self.applications.hand_over();
         let mut batch = Vec::with_capacity(BATCH_EVENTS);
         let mut clock_at = now + CLOCK_EVERY;
         let mut wake = Instant::ZERO;
@@ -185,6 +186,7 @@ impl Task {
                 return;
             }
             self.tell_news(now, happened);
+            self.applications.hand_over();
             self.turns.add(self.clock.now().saturating_since(now));
             wake = self.rest(now, heard, clock_at);
         }
@@ -194,6 +196,7 @@ impl Task {
     async fn stop(mut self, now: Instant, at_once: bool) {
         self.tell_waiting_damage(now);
         self.keep_last_keys();
+        self.applications.hand_over();
         if at_once {
             return;
         }
@@ -236,6 +239,7 @@ impl Task {
                 self.engines.handle_timeout(now);
             }
             self.drain(now);
+            self.applications.hand_over();
         }
         true
     }
