@@ -206,6 +206,7 @@ impl Task {
             self.ask(now, ManagementRequest::CloseLink { link });
         }
         self.drain(now);
+        self.applications.hand_over();
         let are_closed = |task: &Task| {
             task.connections.links().next().is_none() && task.engines.neighbours().radios.busy().is_empty()
         };
@@ -216,6 +217,7 @@ impl Task {
         let now = self.clock.now();
         self.engines.neighbours_mut().radios.identify_at_end();
         self.drain(now);
+        self.applications.hand_over();
         self.run_until(IDENTIFIES_WITHIN, |task| !task.engines.neighbours().radios.must_identify()).await;
     }
 

@@ -65,7 +65,7 @@ pub enum RetentionReason {
         /// Time of the latest bytes from a peer, which links deliver in order; `None` for an application.
         heard: Option<Instant>,
     },
-    /// Not all of the bundle is durable yet, or it is being checked after a crash.
+    /// Not all of the bundle is durable yet, or the node has just started: the bundle is being checked after a crash, or waits for its turn.
     Storing,
     /// The signature is being verified.
     Checking,
