@@ -1,8 +1,10 @@
-//! Parts that engines have in common: repeated attempts, deadlines of many things, maps of very many, and pacing.
+//! Parts that engines have in common: repeated attempts, deadlines of many things, maps of very many or of the latest, and pacing.
 
 mod ordered;
+mod recency;
 
 pub use ordered::OrderedMap;
+pub use recency::RecencyMap;
 
 use crate::time::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};

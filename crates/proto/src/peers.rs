@@ -1,9 +1,8 @@
 //! Senders of datagrams, and the numbers by which a user of the service knows them.
 
+use crate::kit::RecencyMap;
 use crate::service::PeerId;
-use hashlink::LinkedHashMap;
 use std::collections::BTreeMap;
-use std::hash::Hash;
 
 /// Addresses of senders that are not configured: a provider of [`Datagrams`](crate::service::Datagrams) numbers them from
 /// 1, because [`PeerId::CONFIGURED`] is 0. If there are too many, the one that was not heard for the longest time is
@@ -11,18 +10,18 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct Senders<A> {
     senders_max: usize,
-    /// Numbers by address, from the sender that is silent for the longest time to the one that was heard last.
-    numbers: LinkedHashMap<A, PeerId>,
+    /// Numbers by address; hearing a sender is a use of its entry.
+    numbers: RecencyMap<A, PeerId>,
     addresses: BTreeMap<PeerId, A>,
     last: PeerId,
 }
 
-impl<A: Eq + Hash + Clone> Senders<A> {
+impl<A: Ord + Clone> Senders<A> {
     /// Creates an empty table for at most `senders_max` senders, at least one.
     pub fn new(senders_max: usize) -> Self {
         Senders {
             senders_max: senders_max.max(1),
-            numbers: LinkedHashMap::new(),
+            numbers: RecencyMap::default(),
             addresses: BTreeMap::new(),
             last: PeerId::CONFIGURED,
         }
@@ -30,7 +29,7 @@ impl<A: Eq + Hash + Clone> Senders<A> {
 
     /// Returns the number of the sender of a datagram that has arrived from this address.
     pub fn hear(&mut self, address: &A) -> PeerId {
-        match self.numbers.to_back(address) {
+        match self.numbers.use_value(address) {
             Some(peer) => *peer,
             None => self.enter(address),
         }
@@ -53,7 +52,7 @@ impl<A: Eq + Hash + Clone> Senders<A> {
 
     fn enter(&mut self, address: &A) -> PeerId {
         if self.numbers.len() >= self.senders_max
-            && let Some((_, oldest)) = self.numbers.pop_front()
+            && let Some((_, oldest)) = self.numbers.pop_oldest()
         {
             self.addresses.remove(&oldest);
         }

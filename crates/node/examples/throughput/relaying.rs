@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// So many bundles through a node whose store is in `memory` or on `disk`.
+/// Measures a node that relays this number of bundles; its store is in `memory` or on `disk`.
 pub(crate) fn run(count: usize, length: usize, kind: &str) -> Value {
     let folder = crate::folder().join(format!("longwire-relay-{}", std::process::id()));
     let carol = node(&folder, "carol", kind, "listen = ['127.0.0.1:0']");

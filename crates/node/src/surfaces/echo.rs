@@ -99,13 +99,8 @@ impl Echo {
             },
             Reply::Accepted { send, source, created, .. } => {
                 let length = self.pending.get(&send).map_or(0, |(_, length)| *length);
-                let beyond = self.held.add(send, BundleName { source, created }, length);
-                for name in beyond {
-                    if !self.client.request(Request::Delete(name)).await {
-                        return false;
-                    }
-                }
-                self.answered(send).await
+                let name = BundleName { source, created };
+                self.held.keep(&self.client, send, name, length).await && self.answered(send).await
             }
             Reply::Sent { send } | Reply::Failed { send, .. } => {
                 self.held.remove(send);

@@ -4,6 +4,8 @@
 //! Limits: [`ANSWERS_MAX`] answers, [`BYTES_MAX`] bytes of payload; the oldest ones beyond are deleted, because nobody waits for an answer
 //! that others have overtaken by so many.
 
+use crate::surfaces::client::AppClient;
+use crate::surfaces::message::Request;
 use longwire_proto::service::BundleName;
 use std::collections::BTreeMap;
 
@@ -18,8 +20,18 @@ pub(super) struct HeldAnswers {
 }
 
 impl HeldAnswers {
-    /// Adds an answer that is durable. Returns the names of those that must be deleted for it.
-    pub(super) fn add(&mut self, send: u64, name: BundleName, bytes: u64) -> Vec<BundleName> {
+    /// Adds an answer that is durable, and deletes those that are too many with it. Returns false if the node has stopped.
+    pub(super) async fn keep(&mut self, client: &AppClient, send: u64, name: BundleName, bytes: u64) -> bool {
+        for beyond in self.add(send, name, bytes) {
+            if !client.request(Request::Delete(beyond)).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Adds an answer. Returns the names of those that must be deleted for it.
+    fn add(&mut self, send: u64, name: BundleName, bytes: u64) -> Vec<BundleName> {
         self.answers.insert(send, (name, bytes));
         self.bytes += bytes;
         let mut beyond = Vec::new();

@@ -99,12 +99,8 @@ impl Measuring {
                 _ => true,
             },
             Reply::Accepted { send, source, created, .. } => {
-                for name in self.held.add(send, BundleName { source, created }, ANSWER_BYTES) {
-                    if !self.client.request(Request::Delete(name)).await {
-                        return false;
-                    }
-                }
-                self.answered(send).await
+                let name = BundleName { source, created };
+                self.held.keep(&self.client, send, name, ANSWER_BYTES).await && self.answered(send).await
             }
             Reply::Sent { send } | Reply::Failed { send, .. } => {
                 self.held.remove(send);

@@ -2,10 +2,9 @@
 
 use super::address::{Address, Callsign};
 use super::frame::{Control, Frame, Modulo, Unnumbered};
+use crate::kit::RecencyMap;
 use crate::time::Instant;
 use bytes::Bytes;
-use hashlink::LinkedHashMap;
-use hashlink::linked_hash_map::Entry;
 
 /// Maximum number of stations; the one that was not heard for the longest time goes.
 pub(super) const HEARD_MAX: usize = 256;
@@ -31,16 +30,14 @@ pub struct HeardStation {
 /// All stations that were heard.
 #[derive(Debug, Default)]
 pub(super) struct HeardStations {
-    /// From the station that is silent for the longest time to the one that was heard last.
-    stations: LinkedHashMap<Callsign, HeardStation>,
+    /// Hearing a station is a use of its entry.
+    stations: RecencyMap<Callsign, HeardStation>,
 }
 
 impl HeardStations {
     /// Returns all stations by callsign.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Callsign, &HeardStation)> {
-        let mut stations: Vec<_> = self.stations.iter().map(|(callsign, heard)| (*callsign, heard)).collect();
-        stations.sort_by_key(|(callsign, _)| *callsign);
-        stations.into_iter()
+        self.stations.iter().map(|(callsign, heard)| (*callsign, heard))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -49,13 +46,14 @@ impl HeardStations {
 
     /// Notes a frame; `behind` is what follows its addresses.
     pub(super) fn note(&mut self, now: Instant, address: &Address, behind: &Bytes) {
-        let heard = match self.stations.entry(address.source) {
-            Entry::Occupied(mut known) => {
-                known.to_back();
-                known.into_mut()
-            }
-            Entry::Vacant(place) => {
-                place.insert(HeardStation { first: now, last: now, frames: 0, via: None, text: None })
+        let heard = match self.stations.use_value(&address.source) {
+            Some(heard) => heard,
+            None => {
+                if self.stations.len() >= HEARD_MAX {
+                    self.stations.pop_oldest();
+                }
+                let first = HeardStation { first: now, last: now, frames: 0, via: None, text: None };
+                self.stations.insert(address.source, first)
             }
         };
         heard.last = now;
@@ -63,9 +61,6 @@ impl HeardStations {
         heard.via = address.path.iter().rev().find(|hop| hop.repeated).map(|hop| hop.station);
         if let Some(text) = text_of(address, behind) {
             heard.text = Some(text);
-        }
-        if self.stations.len() > HEARD_MAX {
-            self.stations.pop_front();
         }
     }
 }
