@@ -511,6 +511,16 @@ impl Head {
         if covered { Ok(()) } else { Err(in_primary(uncovered)) }
     }
 
+    /// Returns true if this header would be decoded as it is from the `length` bytes that it is encoded in. Its endpoint IDs are
+    /// those of a bundle: an endpoint that only version 6 can express is not.
+    pub(super) fn decodes(&self, length: usize, policy: &DecodePolicy) -> bool {
+        length <= policy.head_bytes_max as usize
+            && self.blocks.len() <= policy.extension_blocks_max as usize
+            && self.blocks.iter().all(|block| block.block_type != BlockType::Payload)
+            && self.primary.flags.0 & BundleFlags::FRAGMENT_BIT == 0
+            && self.examine(policy).is_ok()
+    }
+
     /// Position of the extension block with this index.
     pub(super) fn place(&self, index: usize) -> BlockPlace {
         self.blocks[index].place(index)

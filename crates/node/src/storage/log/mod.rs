@@ -249,7 +249,8 @@ impl Log {
     }
 
     fn log_reader(&self) -> LogReader {
-        LogReader { index: self.index.clone(), quarantine: self.quarantine.clone() }
+        let (index, quarantine) = (self.index.clone(), self.quarantine.clone());
+        LogReader { index, quarantine, partly_read: Mutex::default() }
     }
 
     /// Returns the bytes of all files, and the live bytes in them.
@@ -625,6 +626,8 @@ impl<'a> ComposedBatch<'a> {
 struct LogReader {
     index: Arc<Mutex<Index>>,
     quarantine: Arc<Quarantine>,
+    /// Chunk of which the last read took only a part, with its verified data: the next read usually takes another part.
+    partly_read: Mutex<Option<(ChunkPlace, Bytes)>>,
 }
 
 impl LogReader {
@@ -649,13 +652,29 @@ impl LogReader {
         };
         // The chunk has moved, or its record was removed.
         let file = file.ok_or(StorageFailure::Missing)?;
-        let mut data = BytesMut::zeroed(chunk.length as usize);
-        match reading::read_exact(&file, &mut data, u64::from(chunk.at)) {
-            Ok(()) if crc32c(&data) == chunk.data_crc => Ok(data.freeze()),
-            Ok(()) => Err(StorageFailure::Damaged),
+        match reading::read_exact(&file, chunk.length as usize, u64::from(chunk.at)) {
+            Ok(data) if crc32c(&data) == chunk.data_crc => Ok(data.into()),
+            Ok(_) => Err(StorageFailure::Damaged),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(StorageFailure::Damaged),
             Err(_) => Err(StorageFailure::Device),
         }
+    }
+
+    fn partly_read(&self) -> MutexGuard<'_, Option<(ChunkPlace, Bytes)>> {
+        self.partly_read.lock().expect("no thread panics while it has the chunk")
+    }
+
+    /// Returns the data of a chunk up to `end`, an offset in the record. What is not taken now is kept for the next read.
+    fn chunk_up_to(&self, chunk: &ChunkPlace, end: u64) -> Result<Bytes, StorageFailure> {
+        let kept = self.partly_read().take().filter(|(of, _)| of == chunk);
+        let data = match kept {
+            Some((_, data)) => data,
+            None => self.chunk(chunk)?,
+        };
+        if end < chunk.end() {
+            *self.partly_read() = Some((*chunk, data.clone()));
+        }
+        Ok(data.slice(..(end.min(chunk.end()) - chunk.offset) as usize))
     }
 
     /// Returns the chunks that contain a range, and the end of the range within the record.
@@ -682,9 +701,7 @@ impl LogReader {
                 // A chunk in the middle is missing.
                 return Err(StorageFailure::Damaged);
             }
-            let data = self.chunk(chunk)?;
-            let part =
-                data.slice((at - chunk.offset) as usize..(end.min(chunk.end()) - chunk.offset) as usize);
+            let part = self.chunk_up_to(chunk, end)?.slice((at - chunk.offset) as usize..);
             if chunks.len() == 1 {
                 return Ok(part);
             }

@@ -477,10 +477,9 @@ fn harmed(chunks: &[(ChunkPlace, Arc<File>)]) -> Vec<(DamageKind, ChunkPlace)> {
             harmed.push((DamageKind::Missing, *chunk));
             continue;
         }
-        let mut data = vec![0; chunk.length as usize];
-        match reading::read_exact(file, &mut data, u64::from(chunk.at)) {
-            Ok(()) if crc32c(&data) == chunk.data_crc => {}
-            Ok(()) => harmed.push((DamageKind::Data, *chunk)),
+        match reading::read_exact(file, chunk.length as usize, u64::from(chunk.at)) {
+            Ok(data) if crc32c(&data) == chunk.data_crc => {}
+            Ok(_) => harmed.push((DamageKind::Data, *chunk)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 harmed.push((DamageKind::Missing, *chunk))
             }

@@ -1,5 +1,7 @@
 //! Reading of store files from a device with unreadable blocks.
 
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -7,10 +9,19 @@ use std::os::unix::fs::FileExt as _;
 /// Unit in which a device fails, aligned to its size, bytes: what a device and the page cache read at once.
 const BLOCK_BYTES: u64 = 4096;
 
+/// Returns how many of these bytes can be read at once: all, except in tests of faults.
+fn readable(file: &File, length: usize, at: u64) -> io::Result<usize> {
+    #[cfg(test)]
+    let length = faults::heed(file, length, at)?;
+    #[cfg(not(test))]
+    let (_, _) = (file, at);
+    Ok(length)
+}
+
 /// Reads part of the data at an offset.
 fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    #[cfg(test)]
-    let buffer = faults::heed(file, buffer, at)?;
+    let most = readable(file, buffer.len(), at)?;
+    let buffer = &mut buffer[..most];
     loop {
         match file.read_at(buffer, at) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -19,16 +30,24 @@ fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     }
 }
 
-/// Fills a buffer with the data at an offset.
-pub(super) fn read_exact(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
-    let mut have = 0;
-    while have < buffer.len() {
-        match read_some(file, &mut buffer[have..], at + have as u64)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => have += read,
+/// Returns this number of bytes at an offset.
+///
+/// # Errors
+/// Fails if the file is shorter, or if some of them cannot be read.
+pub(super) fn read_exact(file: &File, length: usize, at: u64) -> io::Result<Vec<u8>> {
+    let mut data = Vec::with_capacity(length);
+    while data.len() < length {
+        let have = data.len();
+        let most = readable(file, length - have, at + have as u64)?;
+        match rustix::io::pread(file, spare_capacity(&mut data), at + have as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // The capacity can be more than was asked for.
+            Ok(_) => data.truncate(have + most),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(data)
 }
 
 /// Result of a read around unreadable bytes.
@@ -138,12 +157,11 @@ pub(super) mod faults {
         }
     }
 
-    pub(super) fn heed<'a>(file: &File, buffer: &'a mut [u8], at: u64) -> io::Result<&'a mut [u8]> {
+    pub(super) fn heed(file: &File, length: usize, at: u64) -> io::Result<usize> {
         let faults = FAULTS.lock().unwrap();
         let fault = if faults.is_empty() { None } else { faults.get(&id(file)).cloned() };
         drop(faults);
-        let Some(fault) = fault else { return Ok(buffer) };
-        let length = fault(at..at + buffer.len() as u64)? as usize;
-        Ok(&mut buffer[..length])
+        let Some(fault) = fault else { return Ok(length) };
+        Ok(fault(at..at + length as u64)? as usize)
     }
 }

@@ -211,10 +211,9 @@ impl SegmentReading<'_> {
         if header.kind != EntryKind::Data {
             return Ok(true);
         }
-        let mut data = vec![0; header.length as usize];
         // Data that the device cannot read is not complete, and is reported as unreadable when it is examined.
-        let read = reading::read_exact(self.file, &mut data, at + HEADER_BYTES as u64);
-        Ok(read.is_ok() && crc32c(&data) == header.data_crc)
+        let data = reading::read_exact(self.file, header.length as usize, at + HEADER_BYTES as u64);
+        Ok(data.is_ok_and(|data| crc32c(&data) == header.data_crc))
     }
 
     fn enter(&mut self, (at, header): &Placed, from: EntrySource) -> io::Result<()> {

@@ -13,6 +13,9 @@ use crate::codec::{self, DecodeError};
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
 use bytes::{Bytes, BytesMut};
 
+/// Length of a header that is decoded only once, bytes.
+const SHORT_HEAD_BYTES: usize = 256;
+
 /// Header of a bundle: everything except the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -48,6 +51,20 @@ pub(super) fn decode_head(input: &Bytes, policy: &DecodePolicy) -> Result<(AnyHe
         }
         _ => bp::examine_head(input, policy).map(|(head, length)| (AnyHead::V7(head), length)),
     }
+}
+
+/// As [`decode_head`], but the header is in its own memory, its bytes, which are returned: a header is kept long, and would keep
+/// a payload after it in memory.
+pub(super) fn decode_own_head(input: &Bytes, policy: &DecodePolicy) -> Result<(AnyHead, Bytes), Breach> {
+    // Most headers are short, and are decoded from a copy of the beginning at once.
+    let start = Bytes::copy_from_slice(&input[..input.len().min(SHORT_HEAD_BYTES)]);
+    if let Ok((head, length)) = decode_head(&start, policy) {
+        return Ok((head, start.slice(..length)));
+    }
+    let (_, length) = decode_head(input, policy)?;
+    let own = Bytes::copy_from_slice(&input[..length]);
+    let (head, _) = decode_head(&own, policy).expect("it was just read");
+    Ok((head, own))
 }
 
 /// Decodes an administrative record of this version.

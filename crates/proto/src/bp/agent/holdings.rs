@@ -12,6 +12,7 @@
 
 use crate::kit::OrderedMap;
 use crate::service::RecordId;
+use bytes::BytesMut;
 use core::cell::{Cell, OnceCell, RefCell};
 use core::ops::{Deref, Index, RangeBounds};
 use std::collections::{BTreeSet, VecDeque};
@@ -59,10 +60,10 @@ impl Slot {
         self.awake.take().unwrap_or_else(|| self.unpack(record))
     }
 
-    /// Lets the bundle rest. Returns false if it is in use.
-    fn rest(&mut self, record: RecordId) -> bool {
+    /// Lets the bundle rest. Returns false if it is in use. `work` is memory for the work.
+    fn rest(&mut self, record: RecordId, work: &mut BytesMut) -> bool {
         if self.resting.is_none() {
-            self.resting = self.awake.get().and_then(|held| resting::pack(record, held));
+            self.resting = self.awake.get().and_then(|held| resting::pack(record, held, work));
             #[cfg(test)]
             self.check(record);
         }
@@ -113,6 +114,8 @@ pub(super) struct Holdings {
     awake: RefCell<VecDeque<RecordId>>,
     /// Number of awake bundles that are still to be examined.
     examined_next: Cell<usize>,
+    /// Memory in which bundles become bytes.
+    packing: BytesMut,
     /// Number of copies among the bundles.
     copies: usize,
     /// Records of a bundle and its fragments.
@@ -132,6 +135,7 @@ impl Holdings {
             bundles: OrderedMap::new(),
             awake: RefCell::default(),
             examined_next: Cell::default(),
+            packing: BytesMut::new(),
             copies: 0,
             adus: BTreeSet::new(),
             bytes: 0,
@@ -200,7 +204,7 @@ impl Holdings {
             && let Some(record) = awake.pop_front()
         {
             *left -= 1;
-            if self.bundles.get_mut(&record).is_some_and(|slot| !slot.rest(record)) {
+            if self.bundles.get_mut(&record).is_some_and(|slot| !slot.rest(record, &mut self.packing)) {
                 awake.push_back(record);
             }
         }

@@ -27,7 +27,7 @@ use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::checking::CheckTarget;
 use super::delivery::{AduKey, LocalKey};
-use super::head::{AnyHead, BundleEnd, decode_head};
+use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
 use super::refusal::TransferRefusal;
@@ -69,9 +69,6 @@ struct IncomingBody {
 /// Maximum number of parts of a payload that are compared with an arriving bundle, the latest first: there
 /// may be very many.
 pub(super) const PARTS_LOOKED_AT: usize = 256;
-
-/// Length of a header that is decoded only once, bytes.
-const SHORT_HEAD_BYTES: usize = 256;
 
 /// Bundles that are arriving.
 #[derive(Debug)]
@@ -176,19 +173,10 @@ impl Agent {
             buffer.split().freeze()
         };
         let policy = self.policy_of(id);
-        // Most headers are short, and are decoded from their own memory at once: a header is kept long, and would keep the
-        // payload in memory with it.
-        let start = Bytes::copy_from_slice(&all[..all.len().min(SHORT_HEAD_BYTES)]);
-        if let Ok((head, length)) = decode_head(&start, &policy) {
-            self.note_accepted(id, &start.slice(..length));
-            return self.admit(now, id, transfer, head, length, &all, last);
-        }
-        match decode_head(&all, &policy) {
-            Ok((_, length)) => {
-                let own = Bytes::copy_from_slice(&all[..length]);
-                let (head, length) = decode_head(&own, &policy).expect("it was just read");
+        match decode_own_head(&all, &policy) {
+            Ok((head, own)) => {
                 self.note_accepted(id, &own);
-                self.admit(now, id, transfer, head, length, &all, last);
+                self.admit(now, id, transfer, head, own.len(), &all, last);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if !last => {
                 let incoming = self.intake.transfers.get_mut(&(id, transfer)).expect("the caller has it");

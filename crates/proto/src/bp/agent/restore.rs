@@ -19,7 +19,7 @@ use super::Agent;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
 use super::custody::Custody;
 use super::delivery::Tombstone;
-use super::head::{AnyHead, BundleEnd, decode_head};
+use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
 use super::secret::Secret;
@@ -349,11 +349,9 @@ impl Agent {
         data: &Bytes,
         input: Bytes,
     ) {
-        match decode_head(&input, &self.startup.stored_policy) {
-            Ok((_, head_bytes)) => {
-                let own = Bytes::copy_from_slice(&input[..head_bytes]);
-                let (head, _) = decode_head(&own, &self.startup.stored_policy).expect("it was just read");
-                self.look_at_head(now, record, header, (head, head_bytes as u64), length, data);
+        match decode_own_head(&input, &self.startup.stored_policy) {
+            Ok((head, head_bytes)) => {
+                self.look_at_head(now, record, header, (head, head_bytes.len() as u64), length, data);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
                 self.look_again(record, length, data.len());
