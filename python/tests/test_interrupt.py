@@ -12,15 +12,26 @@ import pytest
 
 import longwire
 
+# Takes longer than any machine needs to notice a signal.
+MANY = 100_000
+
+
+@pytest.fixture
+def heeds_ctrl_c():
+    """A process that a script has started in the background ignores the signal, unless it says otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_ctrl_c_ends_a_computation_between_runs(scenario):
+def test_ctrl_c_ends_a_computation_between_runs(scenario, heeds_ctrl_c):
     def interrupt(done, total):
         if done > 0:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        longwire.run(scenario, runs=1_000_000, progress=interrupt)
+        longwire.run(scenario, runs=MANY, progress=interrupt)
     # A grid of one round, too, and the process goes on.
     grid = {"workload.bytes": range(1_000, 9_000)}
     with pytest.raises(KeyboardInterrupt):
@@ -28,13 +39,13 @@ def test_ctrl_c_ends_a_computation_between_runs(scenario):
     assert len(longwire.run(scenario, runs=2).runs) == 2
 
 
-def test_a_process_ends_with_its_main_thread_although_a_run_is_under_way(scenario):
+def test_a_process_ends_with_its_main_thread_although_a_run_is_under_way(scenario, heeds_ctrl_c):
     program = f"""
 import os, signal, longwire
 def interrupt(done, total):
     os.kill(os.getpid(), signal.SIGINT)
 try:
-    longwire.run({scenario!r}, runs=1_000_000, progress=interrupt)
+    longwire.run({scenario!r}, runs={MANY}, progress=interrupt)
 except KeyboardInterrupt:
     print("interrupted")
 """
@@ -63,7 +74,7 @@ def test_other_threads_run_meanwhile(scenario):
     thread = threading.Thread(target=other)
     thread.start()
     with pytest.raises(Enough):
-        longwire.run(scenario, runs=1_000_000, progress=report)
+        longwire.run(scenario, runs=MANY, progress=report)
     thread.join()
 
 
