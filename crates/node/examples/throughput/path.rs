@@ -81,7 +81,10 @@ pub(crate) fn beside_others(stored: &Path, count: usize, length: usize) -> Value
     let link =
         format!("link = [{{ name = 'bob', address = '{}', peer = 'dtn://bob/' }}]", bob.addresses()[0]);
     let alice = node(stored, "full", "disk", &link);
-    application(resting::ready(&mut alice.client()));
+    application(async {
+        resting::ready(&mut alice.client()).await;
+        resting::at_rest().await;
+    });
     measured(&folder, alice, bob, count, length)
 }
 

@@ -124,6 +124,17 @@ pub(crate) async fn ready(client: &mut AppClient) -> Value {
     }
 }
 
+/// Waits until this process, whose node is ready, has nothing to do: it dispatches what it has found in its store after that.
+pub(crate) async fn at_rest() {
+    const LOOK: Duration = Duration::from_millis(500);
+    let me = process::of(None);
+    let mut before = f64::NEG_INFINITY;
+    while me.cpu_s() - before > LOOK.as_secs_f64() / 10.0 {
+        before = me.cpu_s();
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Reads the list of bundles, and measures how long each page takes.
 async fn pages(client: &mut AppClient) -> Vec<Duration> {
     const BUNDLES: usize = 100;
