@@ -22,7 +22,8 @@
 //! collected as soon as it exceeds a segment, so only live data keeps new bundles out: docs/store.md gives the amount.
 //!
 //! Units: bytes. Limits: a segment is 64 MiB, or a 32nd of the space that a small device has for the store; the reserve is a
-//! segment and a half; an entry has at most 128 KiB; memory use is about 100 bytes per record and 24 per chunk.
+//! segment and a half; an entry has at most 128 KiB; memory use is about 100 bytes per record and 24 per chunk, and each reader
+//! keeps the entry of which it has given only a part.
 
 mod check;
 mod device;
