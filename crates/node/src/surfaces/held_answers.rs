@@ -1,8 +1,8 @@
 //! Answers of the node's own services that wait in its store for a link. Anybody can ask for one in the name of any node, and no quota of
 //! a neighbour counts them: without a limit a stranger fills the store with answers to nodes that do not exist.
 //!
-//! Limits: [`ANSWERS_MAX`] answers, [`BYTES_MAX`] bytes of payload; the oldest ones beyond are deleted, because nobody waits for an answer
-//! that others have overtaken by so many.
+//! Limits: [`ANSWERS_MAX`] answers, [`BYTES_MAX`] bytes of payload, of this start; the oldest ones beyond are deleted, because nobody waits
+//! for an answer that others have overtaken by so many. Answers that were sent count, too: a router that makes copies keeps the first one.
 
 use crate::surfaces::client::AppClient;
 use crate::surfaces::message::Request;
@@ -44,7 +44,7 @@ impl HeldAnswers {
         beyond
     }
 
-    /// Forgets an answer that the next node has, or that has failed.
+    /// Forgets an answer that has failed.
     pub(super) fn remove(&mut self, send: u64) {
         if let Some((_, bytes)) = self.answers.remove(&send) {
             self.bytes -= bytes;

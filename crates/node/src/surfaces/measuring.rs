@@ -102,7 +102,8 @@ impl Measuring {
                 let name = BundleName { source, created };
                 self.held.keep(&self.client, send, name, ANSWER_BYTES).await && self.answered(send).await
             }
-            Reply::Sent { send } | Reply::Failed { send, .. } => {
+            Reply::Sent { send } => self.answered(send).await,
+            Reply::Failed { send, .. } => {
                 self.held.remove(send);
                 self.answered(send).await
             }

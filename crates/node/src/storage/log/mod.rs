@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A batch is written with one call and made durable with one sync. Then the mark of the next batch follows without a sync:
-//! everything before a mark was acknowledged, which distinguishes damage there from the torn write of a crash. A read is one
-//! call at a known offset and verifies the checksum of every entry that it touches. Segments are removed oldest first, when
+//! everything before a mark was acknowledged, which distinguishes damage there from the torn write of a crash. A read of an
+//! entry is one call at a known offset and verifies its checksum; the next part of the same entry needs neither. Segments are removed oldest first, when
 //! nothing in them counts; live data of an old segment is moved when more than half of the store is waste. Because of the
 //! order, a removal is never forgotten before the data that it removes.
 //!

@@ -40,7 +40,7 @@ pub(super) fn read_exact(file: &File, length: usize, at: u64) -> io::Result<Vec<
         let have = data.len();
         let most = readable(file, length - have, at + have as u64)?;
         match rustix::io::pread(file, spare_capacity(&mut data), at + have as u64) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) if read.min(most) == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             // The capacity can be more than was asked for.
             Ok(_) => data.truncate(have + most),
             Err(Errno::INTR) => {}

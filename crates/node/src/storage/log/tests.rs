@@ -129,6 +129,29 @@ fn what_was_written_is_found_again_and_what_was_removed_is_not() {
     assert_eq!(content(&mut log), before);
 }
 
+/// A reader keeps the entry of which it gave a part.
+#[test]
+fn parts_of_records_in_turn_are_those_of_each_record() {
+    let place = Place::new("parts");
+    let (mut log, _) = place.open();
+    let (one, two) = (vec![1; 50_000], vec![2; 50_000]);
+    log.write(&[append(1, 0, one.clone()), append(2, 0, two.clone()), append(1, 50_000, two.clone())])
+        .unwrap();
+    let reader = log.reader();
+    let part = |record, offset| reader.read(RecordId(record), offset, 10_000);
+    for offset in [0, 10_000, 40_000, 10_000] {
+        assert_eq!(part(1, offset).unwrap(), one[..10_000], "{offset}");
+        assert_eq!(part(2, offset).unwrap(), two[..10_000], "{offset}");
+        assert_eq!(part(1, 50_000 + offset).unwrap(), two[..10_000], "{offset}");
+    }
+    assert_eq!(part(1, 45_000).unwrap(), [&one[..5_000], &two[..5_000]].concat(), "across entries");
+    assert_eq!(part(2, 0).unwrap(), two[..10_000]);
+    log.write(&[remove(2)]).unwrap();
+    assert_eq!(part(2, 10_000), Err(StorageFailure::Missing));
+    log.write(&[append(2, 0, one.clone())]).unwrap();
+    assert_eq!(part(2, 10_000).unwrap(), one[..10_000], "of the new record");
+}
+
 #[test]
 fn only_one_at_a_time() {
     let place = Place::new("alone");

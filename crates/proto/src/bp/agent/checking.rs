@@ -372,6 +372,16 @@ impl Agent {
         !held.own && self.security.must_be_encrypted(&held.head)
     }
 
+    /// True if this bundle is verified or decrypted before it is forwarded or delivered.
+    pub(super) fn is_verified_when_dispatched(&self, record: RecordId) -> bool {
+        let held = &self.holdings[&record];
+        if !self.is_local(held.head.destination()) {
+            return self.must_check_on_the_way(record);
+        }
+        let is_signed = self.security.check_of(&held.head, false).is_some();
+        is_signed || self.must_be_encrypted(held) || held.head.has_encrypted_payload()
+    }
+
     /// True if a complete payload for this node is verified or decrypted before it is delivered.
     pub(super) fn must_check(&self, key: &LocalKey) -> bool {
         let Some(local) = self.deliveries.local(key) else { return false };

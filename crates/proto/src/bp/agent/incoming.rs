@@ -372,7 +372,10 @@ impl Agent {
             let held = &self.holdings[&record];
             let waiting = match held.state {
                 BundleState::Forwarding(_) | BundleState::BackingOff(_) | BundleState::InCustody(_) => true,
-                BundleState::Sealing => self.startup.is_undispatched(record),
+                // A restored one that is yet to be verified may be forged, and is deleted then.
+                BundleState::Sealing => {
+                    self.startup.is_undispatched(record) && !self.is_verified_when_dispatched(record)
+                }
                 _ => false,
             };
             let (a, b) = (held.adu_offset(), held.adu_offset() + held.payload_bytes());
@@ -614,7 +617,7 @@ impl Agent {
 
     /// True if the signature of a bundle is verified before it is forwarded. Fragments pass: only the destination can
     /// verify them (RFC 9172 5.2).
-    fn must_check_on_the_way(&self, record: RecordId) -> bool {
+    pub(super) fn must_check_on_the_way(&self, record: RecordId) -> bool {
         let held = &self.holdings[&record];
         let is_done =
             held.own || held.head.fragment().is_some() || self.security.checks.passed(record).is_some();

@@ -588,7 +588,10 @@ impl Agent {
             let Some(record) = self.startup.found.pop_front() else { return };
             self.dispatch_one(now, record);
         }
-        if !self.startup.found.is_empty() {
+        if self.startup.found.is_empty() {
+            // Its memory, too.
+            self.startup.found = VecDeque::new();
+        } else {
             self.time.deadlines.at(now + DISPATCH_PAUSE, DeadlineKind::DispatchFound);
         }
     }

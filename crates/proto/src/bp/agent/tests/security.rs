@@ -617,6 +617,47 @@ fn of_two_copies_that_are_verified_at_the_same_time_one_is_forwarded() {
     }
 }
 
+/// A forged copy in the store, restored and not yet verified, does not stand for the genuine bundle.
+#[test]
+fn a_restored_bundle_that_is_to_be_verified_keeps_no_genuine_one_away() {
+    let genuine = signed_bundle(Algorithm::Hmac256, Scope::ALL, &[PAYLOAD_BLOCK], &moon());
+    let forged = Bundle::new(genuine.head.clone(), Bytes::from_static(b"hello, mars!"));
+    let mut world = World::new(4);
+    world.node("orbiter", |_| {});
+    world.node("earth", |_| {});
+    world.cable(0, 1);
+    world.route(0, "dtn://earth/*", 0);
+    world.start_all();
+    world.run_for(MINUTE);
+    world.cut(0);
+    // Many others, which are dispatched first.
+    for sequence in 1..200 {
+        let mut other = forged.clone();
+        other.head.blocks.clear();
+        other.head.primary.source = "dtn://alice/x".parse().expect("an endpoint");
+        other.head.primary.timestamp.sequence = sequence;
+        world.inject(0, &other.to_bytes(), 1000);
+    }
+    world.inject(0, &forged.to_bytes(), 1000);
+    world.run_for(MINUTE);
+    world.crash(0);
+    let endpoints = Endpoints { source: "dtn://moon/*".into(), destination: ALL.into() };
+    let check = SignatureCheck { on_the_way: true, ..REQUIRED };
+    let rule = CheckRule { endpoints, check: Some(Arc::new(check)) };
+    world.nodes[0].security =
+        Security { keys: Keys::from_iter([shared(1)]), check: vec![rule], ..Security::default() };
+    world.start(0);
+    world.run_until(MINUTE, "the start", |world| world.agent(0).is_ready());
+    world.inject(0, &genuine.to_bytes(), 1000);
+    assert_eq!(world.refusals(), []);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(0).counters().signatures_valid, 1);
+    world.heal(0);
+    world.run_until(HOUR, "all bundles", |world| has_arrived(world, 1, 200));
+    let payloads = world.nodes[1].user.inbox.iter().map(|arrived| arrived.2.clone());
+    assert_eq!(payloads.filter(|payload| payload[..] == genuine.payload[..]).count(), 1);
+}
+
 /// More bundles, and more copies of one, than may wait for their verification: those above are refused for now.
 #[test]
 fn a_flood_of_bundles_to_be_verified_is_refused_for_now() {
