@@ -6,7 +6,7 @@ use longwire_lab::progress::Progress;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds with which each paper is run, one run per point.
-const SEEDS: core::ops::Range<u64> = 0..6;
+const SEEDS: core::ops::Range<u64> = 0..20;
 const THREADS: usize = 2;
 
 #[test]

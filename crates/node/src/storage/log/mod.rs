@@ -8,9 +8,10 @@
 //!
 //! A batch is written with one call and made durable with one sync. Then the mark of the next batch follows without a sync:
 //! everything before a mark was acknowledged, which distinguishes damage there from the torn write of a crash. A read of an
-//! entry is one call at a known offset and verifies its checksum; the next part of the same entry needs neither. Segments are removed oldest first, when
-//! nothing in them counts; live data of an old segment is moved when more than half of the store is waste. Because of the
-//! order, a removal is never forgotten before the data that it removes.
+//! entry is one call at a known offset and verifies its checksum; the next part of the same entry needs neither.
+//!
+//! Segments are removed oldest first, when nothing in them counts; live data of an old segment is moved when more than half of
+//! the store is waste. Because of the order, a removal is never forgotten before the data that it removes.
 //!
 //! Opening reads headers only (see [`scan`]) and changes no existing byte; a store that is not understood is refused (see
 //! [`opening`]). Entries are independent: a damaged one affects no other; it is copied and reported (see [`quarantine`]).
@@ -661,19 +662,15 @@ impl LogReader {
         }
     }
 
-    fn partly_read(&self) -> MutexGuard<'_, Option<(ChunkPlace, Bytes)>> {
-        self.partly_read.lock().expect("no thread panics while it has the chunk")
-    }
-
     /// Returns the data of a chunk up to `end`, an offset in the record. What is not taken now is kept for the next read.
     fn chunk_up_to(&self, chunk: &ChunkPlace, end: u64) -> Result<Bytes, StorageFailure> {
-        let kept = self.partly_read().take().filter(|(of, _)| of == chunk);
-        let data = match kept {
-            Some((_, data)) => data,
-            None => self.chunk(chunk)?,
+        let mut partly_read = self.partly_read.lock().expect("no thread panics while it has the chunk");
+        let data = match partly_read.take() {
+            Some((of, data)) if of == *chunk => data,
+            _ => self.chunk(chunk)?,
         };
         if end < chunk.end() {
-            *self.partly_read() = Some((*chunk, data.clone()));
+            *partly_read = Some((*chunk, data.clone()));
         }
         Ok(data.slice(..(end.min(chunk.end()) - chunk.offset) as usize))
     }

@@ -378,17 +378,19 @@ impl Agent {
         if !self.is_local(held.head.destination()) {
             return self.must_check_on_the_way(record);
         }
-        let is_signed = self.security.check_of(&held.head, false).is_some();
-        is_signed || self.must_be_encrypted(held) || held.head.has_encrypted_payload()
+        self.must_check_first(held) || held.encrypted
     }
 
     /// True if a complete payload for this node is verified or decrypted before it is delivered.
     pub(super) fn must_check(&self, key: &LocalKey) -> bool {
         let Some(local) = self.deliveries.local(key) else { return false };
-        let held = &self.holdings[&local.first_record()];
-        self.security.check_of(&held.head, false).is_some()
-            || self.must_be_encrypted(held)
+        self.must_check_first(&self.holdings[&local.first_record()])
             || self.any_encrypted(&CheckTarget::Local(key.clone()))
+    }
+
+    /// True if a rule asks for the verification or the encryption of a payload for this node that begins with this bundle.
+    fn must_check_first(&self, held: &HeldBundle) -> bool {
+        self.security.check_of(&held.head, false).is_some() || self.must_be_encrypted(held)
     }
 
     /// Requests the next piece of a payload, or ends the verification after the last one.
