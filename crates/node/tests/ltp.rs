@@ -3,11 +3,13 @@
 mod common;
 
 use common::{App, DEADLINE, Place, config, payload, start, web};
-use longwire_node::message::MessageOptions;
+use longwire_node::message::{MessageOptions, Reply, Request};
+use longwire_node::view::Filter;
 use longwire_node::{Config, Node, NodeSetup};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Settings with which a lost segment costs little time, and a node that has to wait for the processor fails no block.
 const NEAR: &str = "[ltp]\none-way-delay = '10 ms'\nmargin = '1 s'\nreport-delay = '1 ms'\n";
@@ -52,7 +54,31 @@ fn bundles_of_any_length_arrive_and_are_acknowledged() {
     assert_eq!(names, [&format!("udp {first}"), &format!("ltp {second}")]);
 }
 
-/// The same over the erasure code, which each side has in a table of its settings.
+/// Long before a block is acknowledged, an operator sees how much of a bundle was transmitted. The peer is silent.
+#[test]
+fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
+    const LENGTH: u64 = 200_000;
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let alice = alice(silent.local_addr().expect("it is bound"));
+    let mut here = App::new(&alice);
+    here.send("ipn:7.5", &payload(LENGTH as usize, 1), MessageOptions::default());
+    let deadline = Instant::now() + DEADLINE;
+    let bundle = loop {
+        here.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
+        let page = here.wait(|said| match said.head {
+            Reply::Bundles { page } => Some(page),
+            _ => None,
+        });
+        match page.bundles.into_iter().next() {
+            Some(bundle) if bundle.transmitted_bytes > 0 => break bundle,
+            bundle => assert!(Instant::now() < deadline, "{bundle:?}"),
+        }
+    };
+    assert_eq!(bundle.safe_bytes, 0, "{bundle:?}");
+    assert!(bundle.transmitted_bytes <= LENGTH, "{bundle:?}");
+}
+
+/// Bundles of any length over the erasure code, which each side has in a table of its settings.
 #[test]
 fn bundles_arrive_over_the_erasure_code() {
     const NEAR: &str = "[ltp-fec]\none-way-delay = '10 ms'\nmargin = '200 ms'\nreport-delay = '100 ms'\n\

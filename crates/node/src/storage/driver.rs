@@ -17,6 +17,10 @@ use std::time::Duration;
 const ENTRY_BYTES: usize = 64;
 /// Data shorter than this is copied, so that it does not keep a larger buffer in memory.
 const OWN_BYTES: usize = 16 * 1024;
+/// Number of reads after which the reader reports, at the latest, and their length in bytes: the engines work on them while it
+/// continues.
+const REPORTED_AT_ONCE: usize = 64;
+const REPORTED_BYTES: u64 = 256 * 1024;
 /// Callback with which a thread reports to the engines' task.
 pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
 
@@ -311,11 +315,19 @@ fn run_reader(
     tell: &dyn Fn(Vec<StorageIndication>),
 ) {
     while let Ok(jobs) = reads.recv() {
-        let answers = jobs.into_iter().filter_map(|job| match job {
-            Job::Read { record, offset, length } => Some(read(reader, record, offset, length)),
-            Job::Write(_) | Job::List => None,
-        });
-        tell(answers.collect());
+        let (mut answers, mut bytes) = (Vec::new(), 0);
+        for job in jobs {
+            let Job::Read { record, offset, length } = job else { continue };
+            answers.push(read(reader, record, offset, length));
+            bytes += u64::from(length);
+            if answers.len() >= REPORTED_AT_ONCE || bytes >= REPORTED_BYTES {
+                tell(std::mem::take(&mut answers));
+                bytes = 0;
+            }
+        }
+        if !answers.is_empty() {
+            tell(answers);
+        }
     }
 }
 
@@ -566,6 +578,24 @@ mod tests {
         let data = Bytes::from_static(b"before, and after");
         let read = StorageRequest::Read { record: RECORD, offset: 0, length: 100 };
         assert_eq!(ask(&mut drive, read), [StorageIndication::Data { record: RECORD, offset: 0, data }]);
+    }
+
+    /// Reads that were requested together are answered in portions, so that the engines need not wait for the last.
+    #[test]
+    fn many_reads_and_long_ones_are_answered_in_portions() {
+        const RECORD: RecordId = RecordId(7);
+        for (length, portions) in [(10, vec![64, 64, 22]), (100_000, vec![3; 50]), (1 << 20, vec![1; 150])] {
+            let disk = VolatileStore::default();
+            let (sender, reads) = mpsc::channel();
+            let jobs = (0..150).map(|offset| Job::Read { record: RECORD, offset, length }).collect();
+            sender.send(jobs).expect("it is read below");
+            drop(sender);
+            let said = std::cell::RefCell::new(Vec::new());
+            run_reader(&*disk.open().reader(), &reads, &|answers| said.borrow_mut().push(answers));
+            let said = said.into_inner();
+            assert_eq!(said.iter().map(Vec::len).collect::<Vec<_>>(), portions);
+            assert_eq!(said.concat().len(), 150);
+        }
     }
 
     /// One read is answered by the writer or the reader; the next may use the other.

@@ -11,6 +11,7 @@ use longwire_proto::bp::agent::{BundleStatus, RetentionReason};
 use longwire_proto::bp::eid::Eid;
 use longwire_proto::service::{BundleName, DownReason, LinkId, ManagementRequest, RecordId};
 use longwire_proto::time::{Duration, Instant};
+use longwire_towers::Medium;
 
 /// Maximum bundles examined for one answer, so that other events wait no longer than that takes.
 const LOOKED_AT_MAX: usize = 1000;
@@ -82,8 +83,8 @@ impl Task {
     }
 
     /// Payload bytes transmitted to the next hop, as far as known: over AX25-CL by the frames that the other station has
-    /// acknowledged; over other links over TNCs, which queue only a few frames, the bytes passed to the link; over TCP, where the
-    /// kernel queues many bytes, the bytes that the next hop has acknowledged.
+    /// acknowledged; over other links over TNCs and over datagrams, which queue only a few of them, the bytes passed to the link; over
+    /// TCP, where the kernel queues many bytes, the bytes that the next hop has acknowledged.
     fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
         let neighbours = self.engines.neighbours();
@@ -92,10 +93,16 @@ impl Task {
                 let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
                 (share / u128::from(all.max(1))) as u64
             }
-            None if neighbours.radios.owns(link) => bundle.handed_bytes,
+            None if neighbours.radios.owns(link) || self.goes_in_datagrams(link) => bundle.handed_bytes,
             None => 0,
         };
         gone.clamp(bundle.safe_bytes, bundle.payload_bytes.max(bundle.safe_bytes))
+    }
+
+    /// True if the convergence layer of a link never uses TCP.
+    fn goes_in_datagrams(&self, link: LinkId) -> bool {
+        let carrier = self.engines.neighbours().carrier(link);
+        carrier.is_some_and(|about| !about.media.contains(&Medium::Tcp))
     }
 
     /// Reason why a bundle is still stored, as text.

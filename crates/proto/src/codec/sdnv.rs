@@ -15,10 +15,13 @@ pub const fn length(value: u64) -> usize {
 
 /// Appends `value`.
 pub fn encode(value: u64, out: &mut BytesMut) {
-    for index in (0..length(value)).rev() {
+    let mut bytes = [0; LENGTH_MAX];
+    let from = LENGTH_MAX - length(value);
+    for (index, byte) in bytes[from..].iter_mut().rev().enumerate() {
         let more = if index > 0 { 0x80 } else { 0 };
-        out.put_u8((value >> (7 * index)) as u8 & 0x7f | more);
+        *byte = (value >> (7 * index)) as u8 & 0x7f | more;
     }
+    out.put_slice(&bytes[from..]);
 }
 
 /// Consumes a value. Leading zero bytes (`0x80`) are legal (RFC 6256 2.1), but limited here to [`LENGTH_MAX`] bytes in

@@ -61,12 +61,25 @@ impl<K: Ord, V> OrderedMap<K, V> {
     }
 
     fn search(&self, key: &K) -> Result<Place, Place> {
-        let block = self.blocks.partition_point(|block| block[0].0 <= *key).saturating_sub(1);
+        let block = self.block_of(key);
         let Some(entries) = self.blocks.get(block) else { return Err((0, 0)) };
+        // Most entries are added at the end.
+        if entries.last().is_some_and(|(last, _)| last < key) {
+            return Err((block, entries.len()));
+        }
         match entries.binary_search_by(|(other, _)| other.cmp(key)) {
             Ok(at) => Ok((block, at)),
             Err(at) => Err((block, at)),
         }
+    }
+
+    /// Returns the block of a key. Keys that are looked up one after the other are often neighbours: the block of the entry found
+    /// last and the one behind it are tried before all are searched.
+    fn block_of(&self, key: &K) -> usize {
+        let begins_by = |block: usize| self.blocks.get(block).is_some_and(|entries| entries[0].0 <= *key);
+        let (last, _) = self.found.get();
+        let near = [last, last + 1].into_iter().find(|block| begins_by(*block) && !begins_by(block + 1));
+        near.unwrap_or_else(|| self.blocks.partition_point(|entries| entries[0].0 <= *key).saturating_sub(1))
     }
 
     /// Returns true if there is an entry with this key.

@@ -82,6 +82,7 @@ mod counters;
 mod custody;
 mod decrypting;
 mod delivery;
+mod failures;
 mod head;
 mod heads_on_disk;
 mod held;

@@ -221,7 +221,7 @@ pub(super) fn unpack(record: RecordId, packed: &[u8]) -> HeldBundle {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::bp::generate::Generator;
     use crate::rng::Rng;
@@ -229,7 +229,7 @@ mod tests {
     const RECORD: RecordId = RecordId(7 << 40 | 123_456);
 
     /// A bundle that waits, with this header and random numbers.
-    fn waiting(head: AnyHead, rng: &mut Rng) -> HeldBundle {
+    pub(in super::super) fn waiting(head: AnyHead, rng: &mut Rng) -> HeldBundle {
         let stored = rng.next_u64() >> 20;
         let mut number = || rng.next_u64() >> 12;
         let mut held = HeldBundle {

@@ -270,8 +270,7 @@ impl Agent {
                 // Possibly only a note is damaged: the bundle itself is verified.
                 held.closed = true;
                 held.state = BundleState::Verifying;
-                self.insert_bundle(record, *held);
-                self.startup.found.push_back(record);
+                self.insert_found(record, held);
             }
             _ => {
                 self.counters.deleted_storage += 1;
@@ -371,7 +370,7 @@ impl Agent {
     ) {
         head.discard_unsupported();
         let own = matches!(header.kind, RecordKind::Own | RecordKind::OwnSecured);
-        let mut held = self.hold(now, record, header, head, head_bytes, own);
+        let mut held = Box::new(self.hold(now, record, header, head, head_bytes, own));
         held.appended = length;
         held.stored = length;
         held.share = length;
@@ -380,28 +379,26 @@ impl Agent {
         }
         let behind = length.saturating_sub(held.payload_at().saturating_add(held.payload_bytes()));
         if held.head.tail_is_known() {
-            self.look_for_notes(record, Box::new(held), length, data);
+            self.look_for_notes(record, held, length, data);
         } else if behind == 0 {
             self.restore_unsealed(record, held, length);
         } else {
             let at = held.payload_at() + held.payload_bytes();
             let most = u64::from(self.startup.stored_policy.head_bytes_max);
-            self.restore()
-                .reading
-                .insert(record, RecordRead { length, step: ReadStep::Tail(Box::new(held)) });
+            self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Tail(held) });
             self.store.read(record, at, behind.min(most) as u32, ReadPurpose::Restore);
         }
     }
 
     /// Reads the data of the security blocks of a bundle of this node, which follow the bundle.
-    fn look_for_security_data(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
+    fn look_for_security_data(&mut self, record: RecordId, mut held: Box<HeldBundle>, length: u64) {
         let at = held.notes_at();
         let bytes = held.head.security_data().len();
         held.tail_bytes += bytes as u64;
         if length < held.notes_at() || bytes == 0 {
             return self.restore_unsealed(record, held, length);
         }
-        let step = ReadStep::SecurityData(Box::new(held));
+        let step = ReadStep::SecurityData(held);
         self.restore().reading.insert(record, RecordRead { length, step });
         self.store.read(record, at, bytes as u32, ReadPurpose::Restore);
     }
@@ -414,7 +411,7 @@ impl Agent {
         mut held: Box<HeldBundle>,
     ) {
         if !held.head.set_security_data(&Bytes::copy_from_slice(data)) {
-            return self.restore_unsealed(record, *held, length);
+            return self.restore_unsealed(record, held, length);
         }
         self.look_for_notes(record, held, length, &Bytes::new());
     }
@@ -423,7 +420,7 @@ impl Agent {
         let mut input = data.clone();
         let closing = BundleEnd::of(&held.head);
         if held.head.read_tail(&closing, &mut input, &self.startup.stored_policy).is_err() {
-            return self.restore_unsealed(record, *held, length);
+            return self.restore_unsealed(record, held, length);
         }
         held.tail_bytes = (data.len() - input.len()) as u64;
         held.head.discard_unsupported();
@@ -443,7 +440,7 @@ impl Agent {
             self.restore().reading.insert(record, looking);
             self.store.read(record, notes_at, NOTE_BYTES as u32, ReadPurpose::Restore);
         } else {
-            self.restore_unsealed(record, *held, length);
+            self.restore_unsealed(record, held, length);
         }
     }
 
@@ -459,7 +456,7 @@ impl Agent {
         let note = Note::decode(data, held.nonce, offset);
         if !sealed {
             let Some(Note::Sealed { custody }) = note else {
-                return self.restore_unsealed(record, *held, length);
+                return self.restore_unsealed(record, held, length);
             };
             held.custody = custody.then(Box::default);
         }
@@ -480,12 +477,18 @@ impl Agent {
             heed_notes(&mut held, data, offset);
         }
         held.state = BundleState::Sealing;
-        self.insert_bundle(record, *held);
+        self.insert_found(record, held);
+    }
+
+    /// Inserts a bundle that is dispatched later.
+    fn insert_found(&mut self, record: RecordId, held: Box<HeldBundle>) {
+        self.time.deadlines.ends(held.end, DeadlineKind::Expiry(record));
+        self.holdings.insert_found(record, held);
         self.startup.found.push_back(record);
     }
 
     /// Restores a bundle without a seal.
-    fn restore_unsealed(&mut self, record: RecordId, mut held: HeldBundle, length: u64) {
+    fn restore_unsealed(&mut self, record: RecordId, mut held: Box<HeldBundle>, length: u64) {
         let payload = length.saturating_sub(held.payload_at()).min(held.payload_bytes());
         if held.own {
             return self.too_short(record);
@@ -493,14 +496,12 @@ impl Agent {
         if held.head.tail_is_known() && length >= held.notes_at() {
             // Only the seal is missing or torn: the bundle is verified.
             held.state = BundleState::Verifying;
-            self.insert_bundle(record, held);
-            self.startup.found.push_back(record);
+            self.insert_found(record, held);
         } else if held.may_fragment() && payload > 0 {
             // The part may have been acknowledged to the peer.
             held.cut_to(payload);
             held.state = BundleState::Sealing;
-            self.insert_bundle(record, held);
-            self.startup.found.push_back(record);
+            self.insert_found(record, held);
         } else {
             self.too_short(record);
         }
@@ -522,6 +523,7 @@ impl Agent {
 
     /// Begins this start after all records have been read, and gives it a number.
     fn boot(&mut self, now: Instant) {
+        self.holdings.names_found();
         let restore = core::mem::take(self.restore());
         self.startup.boot = restore.boot.map_or(0, |boot| boot + 1);
         let last = restore.last_boot.map(|(_, secret, body)| (secret, body));
