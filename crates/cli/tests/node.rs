@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{DEADLINE, Place, Running, noise, reserved, wait};
+use common::{DEADLINE, Place, noise, reserved, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Waits until the link of alice, which was cut, is down: its session ends in good order.
 #[track_caller]
