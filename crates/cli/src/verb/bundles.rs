@@ -150,6 +150,7 @@ fn in_full(bundle: &Bundle) -> String {
     if let Some(part) = bundle.fragment {
         line("fragment", format!("offset {} of {} bytes", part.offset_bytes, part.total_bytes));
     }
+    line("transmitted", bytes(bundle.transmitted_bytes));
     line("acknowledged", format!("{} by the next hop", bytes(bundle.safe_bytes)));
     line("age", seconds(bundle.age_s));
     line("lifetime left", seconds(bundle.lifetime_left_s));

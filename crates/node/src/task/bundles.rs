@@ -44,9 +44,10 @@ impl Task {
     }
 
     pub(super) fn bundle(&self, now: Instant, name: &BundleName) -> Reply {
-        let found = self.engines.upper.bundles_named(now, name);
+        let agent = &self.engines.upper;
+        let found = agent.bundles_named(now, name);
         if found.is_empty() {
-            return no_bundle(name);
+            return if agent.is_ready() { no_bundle(name) } else { is_starting() };
         }
         let bundles: Vec<Bundle> =
             found.iter().take(LOOKED_AT_MAX).map(|bundle| self.bundle_view(now, bundle)).collect();
@@ -83,17 +84,21 @@ impl Task {
     }
 
     /// Payload bytes transmitted to the next hop, as far as known: over AX25-CL by the frames that the other station has
-    /// acknowledged; over other links over TNCs and over datagrams, which queue only a few of them, the bytes passed to the link; over
-    /// TCP, where the kernel queues many bytes, the bytes that the next hop has acknowledged.
+    /// acknowledged; over other links over TNCs and over datagrams, of which few wait below, the bytes that were passed to the link and
+    /// do not wait there for their turn; over TCP, where the kernel queues many bytes, the bytes that the next hop has acknowledged.
     fn transmitted_bytes(&self, bundle: &BundleStatus) -> u64 {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
         let neighbours = self.engines.neighbours();
-        let gone = match neighbours.shown(link).as_ref().and_then(frames_there) {
+        let shown = neighbours.shown(link);
+        let unsent = || shown.as_ref().and_then(|session| session.number("bytes_unsent")).unwrap_or_default();
+        let gone = match shown.as_ref().and_then(frames_there) {
             Some((there, all)) => {
                 let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
                 (share / u128::from(all.max(1))) as u64
             }
-            None if neighbours.radios.owns(link) || self.goes_in_datagrams(link) => bundle.handed_bytes,
+            None if neighbours.radios.owns(link) || self.goes_in_datagrams(link) => {
+                bundle.handed_bytes.saturating_sub(unsent())
+            }
             None => 0,
         };
         gone.clamp(bundle.safe_bytes, bundle.payload_bytes.max(bundle.safe_bytes))
@@ -247,6 +252,9 @@ impl Task {
     }
 
     pub(super) fn delete(&mut self, now: Instant, name: &BundleName) -> Reply {
+        if !self.engines.upper.is_ready() {
+            return is_starting();
+        }
         let before = self.engines.upper.counters().deleted_cancelled;
         self.ask(now, ManagementRequest::Delete(name.clone()));
         if self.engines.upper.counters().deleted_cancelled > before {
@@ -271,6 +279,13 @@ fn in_words(time: Duration) -> String {
         seconds if seconds < 7200 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
     }
+}
+
+fn is_starting() -> Reply {
+    Reply::error(
+        "the node is still reading its store",
+        Some("try again; `longwire status` says when it is ready"),
+    )
 }
 
 fn no_bundle(name: &BundleName) -> Reply {

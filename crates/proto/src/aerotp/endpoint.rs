@@ -715,6 +715,7 @@ impl Engine for Endpoint {
         part.tell("connections_outgoing", self.outgoing.len());
         part.tell("connections_incoming", self.incoming.len());
         part.tell("bytes_outgoing", self.outgoing_bytes).tell("bytes_incoming", self.incoming_bytes);
+        part.tell("bytes_unsent", self.outgoing.values().map(Outgoing::unsent_bytes).sum::<u64>());
         part.tell("bit_error_rate", format!("{:.1e}", self.path.bit_error_rate));
         part.tell("strength", u64::from(self.path.choice.strength));
     }

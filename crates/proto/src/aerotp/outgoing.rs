@@ -227,6 +227,11 @@ impl Outgoing {
         }
     }
 
+    /// Bytes that the user has given, and that were not sent.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.buffer.len()
+    }
+
     /// Bytes in memory.
     pub(super) fn held_bytes(&self) -> u64 {
         self.buffer.len()

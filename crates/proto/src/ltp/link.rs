@@ -414,9 +414,10 @@ impl Engine for Link {
     }
 
     fn observe(&self, view: &mut Observation) {
-        let (outgoing_bytes, _) = self.sessions.outgoing_bytes();
+        let (outgoing_bytes, unsent_bytes) = self.sessions.outgoing_bytes();
         let part = view.part("ltp").count(self.counters()).tell("up", self.state == LinkState::Up);
         part.tell("blocks_outgoing", self.sessions.outgoing.len()).tell("bytes_outgoing", outgoing_bytes);
+        part.tell("bytes_unsent", unsent_bytes);
         part.tell("blocks_incoming", self.sessions.incoming.len())
             .tell("bytes_held", self.sessions.held_bytes);
         part.tell("sessions_remembered", self.sessions.closed.len());

@@ -299,11 +299,15 @@ impl Sender {
         }
     }
 
+    /// Bytes of contents that the user has given, and that were not sent.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.objects.range(self.cursor..).map(|(_, outgoing)| outgoing.unsent()).sum()
+    }
+
     /// Bytes of contents that the user may give.
     pub(super) fn room(&self) -> u64 {
         let ahead = AHEAD_SEGMENTS.max(2 * self.config.block_symbols) * self.config.segment_bytes;
-        let unsent: u64 = self.objects.range(self.cursor..).map(|(_, outgoing)| outgoing.unsent()).sum();
-        let left = ahead.saturating_sub(unsent);
+        let left = ahead.saturating_sub(self.unsent_bytes());
         let rest = self.filling.map_or(0, |number| self.objects[&number].lacks());
         let may_begin =
             self.objects.len() < self.config.objects_max && self.bytes < self.config.outgoing_bytes_max;

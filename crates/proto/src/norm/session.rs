@@ -586,6 +586,7 @@ impl Engine for Session {
             .tell("rate_bps", self.sender.rate_bps())
             .tell("grtt_us", self.sender.advertised_grtt().as_micros() as u64)
             .tell("senders", self.sources.len() as u64)
+            .tell("bytes_unsent", self.sender.unsent_bytes())
             .tell("bytes_held", self.held)
             .tell("bytes_unaccepted", self.unaccepted);
     }

@@ -445,6 +445,7 @@ impl Engine for Carry {
     fn observe(&self, view: &mut Observation) {
         let part = view.part("saratoga-bundles").count(&self.counters);
         part.tell("bundles_outgoing", self.outgoing.len()).tell("bytes_outgoing", self.outgoing_bytes);
+        part.tell("bytes_unsent", self.unread);
     }
 }
 

@@ -355,6 +355,10 @@ pub(super) enum DeadlineKind {
     RetryTombstone(Box<LocalKey>),
     /// The next restored bundles are dispatched.
     DispatchFound,
+    /// The time for which the node was down is added to the ages of the next restored bundles.
+    AgeFound,
+    /// The next waiting bundles are routed again.
+    Reroute,
 }
 
 /// Time of an expiry: in DTN time if there is a clock and the time is known, otherwise by the age of the

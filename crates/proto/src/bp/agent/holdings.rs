@@ -12,6 +12,7 @@
 
 use crate::kit::OrderedMap;
 use crate::service::RecordId;
+use crate::time::Duration;
 use bytes::BytesMut;
 use core::cell::{Cell, OnceCell, RefCell};
 use core::ops::{Deref, Index, RangeBounds};
@@ -29,6 +30,11 @@ const AWAKE_MAX: usize = if cfg!(test) { 2 } else { 1024 };
 const EXAMINED: usize = 2;
 /// Maximum number examined at once, some milliseconds: many may have woken while there was place for all.
 const EXAMINED_MAX: usize = if cfg!(test) { 8 } else { 1024 };
+
+/// Number of bundles that are visited at once by what visits all of them, some milliseconds: the node does other work in between.
+pub(super) const VISITED_AT_ONCE: usize = if cfg!(test) { 64 } else { 1000 };
+/// Pause after them.
+pub(super) const VISIT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Bundle, awake or resting.
 #[derive(Debug)]
@@ -253,12 +259,12 @@ impl Holdings {
     pub(super) fn insert_found(&mut self, record: RecordId, held: Box<HeldBundle>) {
         self.count(&held);
         self.adus_found.push((self.digests.adu(&held.adu()), record));
-        match resting::pack(record, &held, &mut self.packing) {
-            Some(resting) => {
-                self.bundles.insert(record, Slot { awake: OnceCell::new(), resting: Some(resting) });
-            }
-            None => self.insert_awake(record, held),
+        let mut slot = Slot::awake(held);
+        if !slot.rest(record, &mut self.packing) {
+            self.let_some_rest();
+            self.note_awake(record);
         }
+        self.bundles.insert(record, slot);
     }
 
     /// Makes the index of the names of the bundles that the start has found.
@@ -389,7 +395,8 @@ mod tests {
             let mut names = Vec::new();
             for number in 0..30 {
                 let head = Generator::new(rng.fork("bundle")).bundle().head;
-                let (record, held) = (RecordId(number), waiting(AnyHead::V7(head), &mut rng));
+                let (record, mut held) = (RecordId(number), waiting(AnyHead::V7(head), &mut rng));
+                held.named_by = record;
                 names.push((record, held.adu()));
                 match rng.chance(0.1) {
                     true => holdings.insert(record, held),

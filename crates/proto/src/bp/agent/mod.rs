@@ -437,6 +437,8 @@ impl Agent {
                 DeadlineKind::RetryRead(key) => self.read_next(*key),
                 DeadlineKind::RetryChecks => self.retry_checks(),
                 DeadlineKind::DispatchFound => self.dispatch_found(now),
+                DeadlineKind::AgeFound => self.age_next(now),
+                DeadlineKind::Reroute => self.reroute_next(now),
                 DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
             }
         }

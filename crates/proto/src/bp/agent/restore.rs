@@ -21,6 +21,7 @@ use super::custody::Custody;
 use super::delivery::Tombstone;
 use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
+use super::holdings::{VISIT_PAUSE, VISITED_AT_ONCE};
 use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
 use super::secret::Secret;
 use super::store::ReadPurpose;
@@ -30,10 +31,6 @@ use super::taken::TakenPayload;
 const READS_MAX: usize = 256;
 /// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
-/// Number of restored bundles that are dispatched at once, some milliseconds: the node is ready and does other work in between.
-const DISPATCHED_AT_ONCE: usize = if cfg!(test) { 64 } else { 1000 };
-/// Pause after them.
-const DISPATCH_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
 
@@ -78,6 +75,8 @@ pub(super) struct Startup {
     ages_found: bool,
     /// Records found whose age only a clock can tell.
     age_unknown: Vec<RecordId>,
+    /// True if the deadline of the next portion of them is set.
+    is_aging: bool,
     verifying: BTreeMap<RecordId, Verifying>,
 }
 
@@ -586,7 +585,7 @@ impl Agent {
 
     /// Dispatches the next restored bundles.
     pub(super) fn dispatch_found(&mut self, now: Instant) {
-        for _ in 0..DISPATCHED_AT_ONCE {
+        for _ in 0..VISITED_AT_ONCE {
             let Some(record) = self.startup.found.pop_front() else { return };
             self.dispatch_one(now, record);
         }
@@ -594,7 +593,7 @@ impl Agent {
             // Its memory, too.
             self.startup.found = VecDeque::new();
         } else {
-            self.time.deadlines.at(now + DISPATCH_PAUSE, DeadlineKind::DispatchFound);
+            self.time.deadlines.at(now + VISIT_PAUSE, DeadlineKind::DispatchFound);
         }
     }
 
@@ -620,10 +619,27 @@ impl Agent {
 
     /// Adds the time for which the node was down to the ages of restored bundles, once there is a clock.
     pub(super) fn age_found(&mut self, now: Instant) {
-        if self.time.clock.life_ms(now).is_some() {
-            for record in core::mem::take(&mut self.startup.age_unknown) {
-                self.age_one(now, record);
-            }
+        if !self.startup.is_aging {
+            self.age_next(now);
+        }
+    }
+
+    /// The same for the next of them.
+    pub(super) fn age_next(&mut self, now: Instant) {
+        self.startup.is_aging = false;
+        if self.time.clock.life_ms(now).is_none() {
+            return;
+        }
+        let left = self.startup.age_unknown.len().saturating_sub(VISITED_AT_ONCE);
+        for record in self.startup.age_unknown.split_off(left) {
+            self.age_one(now, record);
+        }
+        if left > 0 {
+            self.startup.is_aging = true;
+            self.time.deadlines.at(now + VISIT_PAUSE, DeadlineKind::AgeFound);
+        } else {
+            // Its memory, too.
+            self.startup.age_unknown = Vec::new();
         }
     }
 

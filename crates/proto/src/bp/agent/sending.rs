@@ -436,9 +436,10 @@ impl Agent {
         }
     }
 
-    /// Deletes a bundle and its fragments on request of the operator, whatever its source.
+    /// Deletes a bundle and its fragments on request of the operator, whatever its source; not during the start, when reports cannot
+    /// be made yet.
     pub(super) fn delete_named(&mut self, now: Instant, name: &BundleName) {
-        let found = self.records_named(name);
+        let found = if self.is_ready() { self.records_named(name) } else { Vec::new() };
         if found.is_empty() {
             self.counters.ignored += 1;
         }

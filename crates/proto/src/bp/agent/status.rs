@@ -257,8 +257,11 @@ impl Agent {
     /// Payload bytes from the beginning that the next hop has acknowledged or that were passed to its link.
     fn handed_bytes(&self, held: &HeldBundle) -> u64 {
         let flight = |(link, transfer): &(LinkId, TransferId)| self.links.get(*link)?.transfers.get(transfer);
-        let ends = held.transfers.iter().filter_map(flight).map(|flight| flight.from + flight.handed());
-        ends.fold(self.safe_prefix(held), u64::max)
+        let flights = held.transfers.iter().filter_map(flight);
+        let mut parts: Vec<(u64, u64)> = flights.map(|part| (part.from, part.from + part.handed())).collect();
+        parts.sort_unstable();
+        let longer = |prefix: u64, (from, to)| if from <= prefix { prefix.max(to) } else { prefix };
+        parts.into_iter().fold(self.safe_prefix(held), longer)
     }
 
     /// Reason for keeping a bundle.

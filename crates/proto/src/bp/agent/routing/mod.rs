@@ -189,6 +189,8 @@ pub(super) struct Routing {
     /// Copies of bundles by destination node.
     pub(super) copies: BTreeMap<Eid, BTreeSet<RecordId>>,
     passed: DeliveredParts,
+    /// Work that a change of the routes has left; the deadline of its next portion is set.
+    rerouting: Option<Rerouting>,
     /// Routes from announcements, with the router DTLSR.
     pub(super) learned: Option<Box<Learned>>,
 }
@@ -202,9 +204,19 @@ impl Routing {
             router,
             copies: BTreeMap::new(),
             passed: DeliveredParts::new(digests),
+            rerouting: None,
             learned: learned.map(Box::new),
         }
     }
+}
+
+/// Bundles that are still to be routed again: those from `next` to the end and then, as changes may come one after the other,
+/// those before the place at which the last one came.
+#[derive(Debug)]
+struct Rerouting {
+    next: RecordId,
+    until: RecordId,
+    is_past_the_end: bool,
 }
 
 /// Bit in the ID of a copy, which has no record of its own. No record ID has it.

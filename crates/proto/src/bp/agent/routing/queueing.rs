@@ -6,9 +6,10 @@ use crate::time::Instant;
 use super::super::Agent;
 use super::super::clock::DeadlineKind;
 use super::super::held::{BundleState, HeldBundle};
+use super::super::holdings::{VISIT_PAUSE, VISITED_AT_ONCE};
 use super::super::parse_node;
 use super::queues::ClassKey;
-use super::{GIVEN_MAX, Hop, Hops, NextHops, RoutedBundle, RoutingView, is_copy};
+use super::{COPIES_FROM, GIVEN_MAX, Hop, Hops, NextHops, Rerouting, RoutedBundle, RoutingView};
 use crate::bp::Eid;
 
 /// Converts a next hop from its configuration; `None` if the node ID is invalid.
@@ -45,22 +46,50 @@ impl Agent {
         }
     }
 
-    /// Routes every waiting bundle again. Only for changes of the configuration, because it visits all
-    /// bundles.
+    /// Routes every waiting bundle again. Where there are very many, most still follow the earlier routes for some seconds.
     pub(in super::super) fn reroute_all(&mut self, now: Instant) {
-        let waiting =
-            |state: BundleState| matches!(state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
-        let all = self.holdings.iter().filter(|(id, held)| !is_copy(*id) && waiting(held.state));
-        let records: Vec<RecordId> = all.map(|(record, _)| record).collect();
+        let under_way = self.routing.rerouting.take();
+        let from = under_way.as_ref().map_or(RecordId(0), |rerouting| rerouting.next);
+        self.routing.rerouting = Some(Rerouting { next: from, until: from, is_past_the_end: false });
+        // Otherwise the deadline of the next portion is set.
+        if under_way.is_none() {
+            self.reroute_next(now);
+        }
+    }
+
+    /// Routes the next waiting bundles again.
+    pub(in super::super) fn reroute_next(&mut self, now: Instant) {
+        let Some(mut rerouting) = self.routing.rerouting.take() else { return };
+        let end = if rerouting.is_past_the_end { rerouting.until } else { COPIES_FROM };
+        let records: Vec<RecordId> =
+            self.holdings.records(rerouting.next..end).take(VISITED_AT_ONCE).collect();
+        let is_last = records.len() < VISITED_AT_ONCE;
+        rerouting.next = match records.last() {
+            Some(last) if !is_last => RecordId(last.0 + 1),
+            _ => RecordId(0),
+        };
+        if !is_last || (!rerouting.is_past_the_end && rerouting.until > RecordId(0)) {
+            rerouting.is_past_the_end |= is_last;
+            self.routing.rerouting = Some(rerouting);
+            self.time.deadlines.at(now + VISIT_PAUSE, DeadlineKind::Reroute);
+        }
         for record in records {
-            self.unroute(record);
-            if self.is_local(self.holdings[&record].head.destination())
-                && self.holdings[&record].transfers.is_empty()
-            {
-                self.arrive_here(now, record);
-            } else {
-                self.route(record);
-            }
+            self.reroute(now, record);
+        }
+    }
+
+    /// Routes a bundle again if it waits.
+    fn reroute(&mut self, now: Instant, record: RecordId) {
+        let waits = |state| matches!(state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
+        if !self.holdings.get(&record).is_some_and(|held| waits(held.state)) {
+            return;
+        }
+        self.unroute(record);
+        let held = &self.holdings[&record];
+        if self.is_local(held.head.destination()) && held.transfers.is_empty() {
+            self.arrive_here(now, record);
+        } else {
+            self.route(record);
         }
     }
 

@@ -208,3 +208,30 @@ fn what_ends_by_its_age_outlives_a_trusted_clock_and_a_restart() {
         assert_eq!((held(&world), expired(&world)), (0, 1), "off by {off_ms}");
     }
 }
+
+/// Very many bundles that a start without a clock has found are aged in portions once there is one.
+#[test]
+fn every_bundle_that_a_start_has_found_is_aged_when_the_clock_comes() {
+    const BUNDLES: u64 = 200;
+    let mut world = chain(9);
+    world.nodes[MOON].clock_ms = None;
+    world.start_all();
+    world.run_for(Duration::from_secs(1));
+    world.cut(1);
+    let options = SendOptions { lifetime: HOUR, ..SendOptions::default() };
+    for number in 0..BUNDLES {
+        let payload = Payload::Given(random(number, 100));
+        world.send(MOON, number, "dtn://earth/in", payload, options.clone());
+    }
+    world.run_for(20 * MINUTE);
+    assert_eq!(held(&world), BUNDLES as usize);
+    world.crash(ORBITER);
+    world.nodes[ORBITER].clock_ms = None;
+    world.run_for(HOUR);
+    world.start(ORBITER);
+    world.run_for(MINUTE);
+    assert_eq!((held(&world), expired(&world)), (BUNDLES as usize, 0), "nobody knows how long it was down");
+    turn_clock(&mut world, 0);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!((held(&world), expired(&world)), (0, BUNDLES));
+}

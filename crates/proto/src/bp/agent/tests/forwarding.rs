@@ -1,8 +1,9 @@
 //! Forwarding: over one and several hops, in fragments, through breaks and crashes.
 
+use super::super::RetentionReason;
 use super::world::{Payload, World};
 use crate::rng::Rng;
-use crate::service::{AppIndication, ManagementRequest, NextHop, SendFailure, SendId, SendOptions};
+use crate::service::{AppIndication, LinkId, ManagementRequest, NextHop, SendFailure, SendId, SendOptions};
 use crate::time::Duration;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -433,4 +434,61 @@ fn bundles_that_wait_rest_as_bytes() {
     let arrived: BTreeSet<Vec<u8>> =
         world.nodes[EARTH].user.inbox.iter().map(|(_, _, bytes, _)| bytes.to_vec()).collect();
     assert_eq!(arrived, (0..BUNDLES).map(|number| payload(number).to_vec()).collect());
+}
+
+/// A change of the routes reaches very many bundles in portions, and others go their way meanwhile. The last change holds for all.
+#[test]
+fn very_many_bundles_are_routed_again_in_portions() {
+    const BUNDLES: u64 = 300;
+    let mut world = World::new(5);
+    for name in ["moon", "orbiter", "earth"] {
+        world.node(name, |_| {});
+    }
+    world.cable(MOON, ORBITER);
+    world.cable(MOON, EARTH);
+    world.start_all();
+    world.run_for(MINUTE);
+    let to = "dtn://mars/in";
+    for number in 0..BUNDLES {
+        world.send(MOON, number, to, Payload::Given(random(number, 100)), SendOptions::default());
+    }
+    let without_route = |world: &World| {
+        let bundles = world.agent(MOON).bundles(world.now);
+        bundles.filter(|bundle| bundle.why == RetentionReason::NoRoute).count() as u64
+    };
+    world.run_until(MINUTE, "they wait", |world| without_route(world) == BUNDLES);
+    world.cut(0);
+    let via = NextHop::Link(LinkId(1));
+    world.route(MOON, "dtn://mars/*", 0);
+    let waiting = without_route(&world);
+    assert!((1..BUNDLES).contains(&waiting), "{waiting} bundles are yet to be visited");
+    // Two portions later; changes that come again and again do not keep the last bundles waiting.
+    world.run_for(Duration::from_millis(2));
+    let fewer = without_route(&world);
+    assert!((1..waiting).contains(&fewer), "{fewer} of {waiting} bundles are yet to be visited");
+    world.tell(MOON, ManagementRequest::RemoveRoute { pattern: "dtn://mars/*".into(), via });
+    world.route(MOON, "dtn://mars/*", 1);
+    world.send(MOON, BUNDLES, to, Payload::Given(random(BUNDLES, 100)), SendOptions::default());
+    world.run_until(MINUTE, "all go the last way", |world| world.agent(MOON).holds().0 == 0);
+    assert_eq!(world.agent(EARTH).bundles(world.now).count() as u64, BUNDLES + 1);
+}
+
+/// Reports about a deleted bundle need the number of the start, which is known when all records are read.
+#[test]
+fn an_operator_deletes_nothing_while_the_store_is_read() {
+    let mut world = World::new(6);
+    world.node("moon", |config| config.reports.deletion = true);
+    world.start_all();
+    world.run_for(MINUTE);
+    world.send(MOON, 1, "dtn://mars/in", Payload::Given(random(1, 100)), SendOptions::default());
+    world.run_for(MINUTE);
+    let id = world.agent(MOON).bundles(world.now).next().expect("it waits").id;
+    let delete = ManagementRequest::Delete(id.source.bundle_name(id.timestamp));
+    world.crash(MOON);
+    world.start(MOON);
+    world.request(MOON, delete.clone());
+    world.run_for(MINUTE);
+    assert_eq!((world.agent(MOON).holds().0, world.agent(MOON).counters().ignored), (1, 1));
+    world.request(MOON, delete);
+    assert_eq!(world.agent(MOON).holds().0, 0);
 }
