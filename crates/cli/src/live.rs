@@ -239,7 +239,7 @@ fn say(connection: &mut ControlConnection, message: impl Into<Message<Request>>)
 fn hear(connection: &mut ControlConnection) -> Result<Option<Message<Reply>>, Error> {
     let said = connection.hear(LOOK).map_err(|error| Error::new(format!("a node has ended: {error}")))?;
     match said {
-        Some(Message { head: Reply::Error { what, hint }, .. }) => Err(Error { what, hint }),
+        Some(Message { head: Reply::Error { what, hint, .. }, .. }) => Err(Error { what, hint }),
         said => Ok(said),
     }
 }

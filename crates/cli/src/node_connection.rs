@@ -127,7 +127,7 @@ impl NodeConversation {
     /// Returns the next reply of the node; `None` if there is none in time. A refusal is a failure.
     pub(crate) fn hear_within(&mut self, patience: Duration) -> CommandResult<Option<Message<Reply>>> {
         match self.hear_all_within(patience)? {
-            Some(Message { head: Reply::Error { what, hint }, .. }) => Err(Error { what, hint }.into()),
+            Some(Message { head: Reply::Error { what, hint, .. }, .. }) => Err(Error { what, hint }.into()),
             said => Ok(said),
         }
     }

@@ -54,8 +54,8 @@ fn bundles_of_any_length_arrive_and_are_acknowledged() {
     assert_eq!(names, [&format!("udp {first}"), &format!("ltp {second}")]);
 }
 
-/// Long before a block is acknowledged, an operator sees how much of a bundle was transmitted: no more than the rate allows. The peer
-/// is silent.
+/// Long before a block is acknowledged, an operator sees how much of a bundle was transmitted: no more than the rate allows, and all of
+/// those before it. The peer is silent.
 #[test]
 fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
     const LENGTH: u64 = 50_000;
@@ -67,19 +67,23 @@ fn how_much_of_a_bundle_was_transmitted_is_told_while_it_goes() {
          peer = 'ipn:7.0'\nrate-bps = 1000\n"
     )));
     let mut here = App::new(&alice);
-    here.send("ipn:7.5", &payload(LENGTH as usize, 1), MessageOptions::default());
+    let lengths = [300, 300, LENGTH];
+    for (seed, length) in (0..).zip(lengths) {
+        here.send("ipn:7.5", &payload(length as usize, seed), MessageOptions::default());
+    }
     let deadline = Instant::now() + DEADLINE;
-    let bundle = loop {
+    let [first, second, bundle] = loop {
         here.ask(Request::Bundles { limit: 10, after: None, filter: Filter::default() });
         let page = here.wait(|said| match said.head {
             Reply::Bundles { page } => Some(page),
             _ => None,
         });
-        match page.bundles.into_iter().next() {
-            Some(bundle) if bundle.transmitted_bytes > 0 => break bundle,
-            bundle => assert!(Instant::now() < deadline, "{bundle:?}"),
+        match page.bundles.try_into() {
+            Ok::<[_; 3], _>(bundles) if bundles[2].transmitted_bytes > 0 => break bundles,
+            bundles => assert!(Instant::now() < deadline, "{bundles:?}"),
         }
     };
+    assert_eq!([first.transmitted_bytes, second.transmitted_bytes], lengths[..2], "{first:?}, {second:?}");
     assert_eq!(bundle.safe_bytes, 0, "{bundle:?}");
     assert!(bundle.transmitted_bytes < LENGTH / 2, "{bundle:?}");
 }

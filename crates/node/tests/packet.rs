@@ -392,7 +392,7 @@ fn a_link_over_a_tnc_is_not_added_by_its_callsign() {
     let alice = start(config(&format!("node = 'dtn://alice/'\n{}", tnc(&air, 0, "AL1CE-1"))));
     let mut here = App::new(&alice);
     here.ask(Request::AddLink { name: "bob".into(), address: "B0B-2".into() });
-    let Reply::Error { what, hint } = here.hear().head else { panic!("it is not refused") };
+    let Reply::Error { what, hint, .. } = here.hear().head else { panic!("it is not refused") };
     assert_eq!(what, "`B0B-2` is a callsign; this command adds TCP links only");
     assert!(hint.is_some_and(|hint| hint.contains("[[link]]") && hint.contains("/reload")));
     assert_eq!(here.status()["links"].as_array().map(Vec::len), Some(0));

@@ -42,7 +42,7 @@ fn an_inhibited_transmitter_keys_nothing_and_identifies_itself_once_it_may() {
     assert_eq!(status["tncs"][0]["inhibited"], true, "{status:#}");
     assert_eq!(status["tncs"][0]["counters"]["sent"], 0);
     here.ask(Request::Permit { name: "uhf".into() });
-    let Reply::Error { what, hint } = here.hear().head else { panic!("there is no such TNC") };
+    let Reply::Error { what, hint, .. } = here.hear().head else { panic!("there is no such TNC") };
     assert_eq!((what.as_str(), hint.is_some()), ("no such TNC: `uhf`", true));
     here.ask(Request::Permit { name: "vhf".into() });
     let (delivery, got) = there.receive();

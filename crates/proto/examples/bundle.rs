@@ -182,7 +182,7 @@ impl World {
                 StorageIndication::Stored { record, up_to: log.len() as u64 }
             }
             StorageRequest::Read { record, offset, length } => match disk.get(&record) {
-                None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+                None => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing },
                 Some(log) => {
                     let from = log.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
                     let to = log.len().min(from + length as usize);

@@ -75,9 +75,11 @@ pub(crate) struct Disk {
     batch_done: Option<Instant>,
     reads: VecDeque<(Instant, StorageIndication)>,
     answers: VecDeque<StorageIndication>,
-    /// Records whose writes were refused with `Full`, until the answer is delivered.
+    /// Records whose writes were refused, until the answer is delivered.
     refused: BTreeSet<RecordId>,
     failing: bool,
+    /// Removals while the disk was failing.
+    unremoved: Vec<RecordId>,
 }
 
 impl Disk {
@@ -86,6 +88,9 @@ impl Disk {
     }
 
     pub(crate) fn handle_request(&mut self, now: Instant, request: StorageRequest) {
+        if !self.failing {
+            core::mem::take(&mut self.unremoved).into_iter().for_each(|record| self.remove(now, record));
+        }
         match request {
             StorageRequest::Append { record, data } => self.append(now, record, data),
             StorageRequest::Remove { record } => self.remove(now, record),
@@ -113,7 +118,7 @@ impl Disk {
 
     pub(crate) fn poll_indication(&mut self) -> Option<StorageIndication> {
         let answer = self.answers.pop_front()?;
-        if let StorageIndication::Full { record } = &answer {
+        if let StorageIndication::Full { record } | StorageIndication::AppendFailed { record } = &answer {
             self.refused.remove(record);
         }
         Some(answer)
@@ -141,6 +146,7 @@ impl Disk {
         self.reads.clear();
         self.answers.clear();
         self.refused.clear();
+        self.unremoved.clear();
     }
 
     /// Makes all further reads of this record fail; false if it does not exist.
@@ -149,7 +155,7 @@ impl Disk {
         found.map(|record| record.damaged = true).is_some()
     }
 
-    /// While failing, the disk answers every append, read and removal with a failure.
+    /// While failing, the disk answers every append and read with a failure; it removes records later.
     pub(crate) fn set_failing(&mut self, failing: bool) {
         self.failing = failing;
     }
@@ -170,11 +176,10 @@ impl Disk {
             return;
         }
         let bytes = data.len() as u64;
-        if self.failing {
-            return self.fail(record, StorageFailure::Device);
-        }
-        if self.records.get(&record).is_some_and(|found| found.removing) {
-            return self.fail(record, StorageFailure::Missing);
+        if self.failing || self.records.get(&record).is_some_and(|found| found.removing) {
+            self.refused.insert(record);
+            self.answers.push_back(StorageIndication::AppendFailed { record });
+            return;
         }
         if self.used_bytes.saturating_add(bytes) > self.config.capacity_bytes {
             self.refused.insert(record);
@@ -192,7 +197,8 @@ impl Disk {
 
     fn remove(&mut self, now: Instant, record: RecordId) {
         if self.failing {
-            return self.fail(record, StorageFailure::Device);
+            self.unremoved.push(record);
+            return;
         }
         let found = self.records.get_mut(&record);
         let takes = found.is_some_and(|found| !core::mem::replace(&mut found.removing, true));
@@ -200,7 +206,7 @@ impl Disk {
     }
 
     fn read(&mut self, now: Instant, record: RecordId, offset: u64, length: u32) {
-        let failed = |failure| StorageIndication::Failed { record, failure };
+        let failed = |failure| StorageIndication::ReadFailed { record, offset, failure };
         let found = self.records.get(&record).filter(|found| !found.removing);
         let answer = match found {
             _ if self.failing => failed(StorageFailure::Device),
@@ -213,10 +219,6 @@ impl Disk {
         };
         let bytes = if let StorageIndication::Data { data, .. } = &answer { data.len() } else { 0 };
         self.answer_read(now, bytes as u64, answer);
-    }
-
-    fn fail(&mut self, record: RecordId, failure: StorageFailure) {
-        self.answers.push_back(StorageIndication::Failed { record, failure });
     }
 
     fn transfer_time(&self, bytes: u64) -> Duration {

@@ -260,7 +260,7 @@ impl Send {
                 continue;
             }
             match said.head {
-                Reply::Error { what, hint } => return Err(Error { what, hint }.into()),
+                Reply::Error { what, hint, .. } => return Err(Error { what, hint }.into()),
                 Reply::Progress { up_to, .. } if !said_so => {
                     whereabouts.transmitted = whereabouts.transmitted.max(up_to);
                     sent.show(whereabouts.transmitted, length);

@@ -4,7 +4,7 @@ use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
 use super::memory_store::MemoryStore;
 use super::recent::Recent;
 use bytes::Bytes;
-use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
+use longwire_proto::service::{RecordId, StorageIndication, StorageRequest};
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,8 @@ const OWN_BYTES: usize = 16 * 1024;
 /// continues.
 const REPORTED_AT_ONCE: usize = 64;
 const REPORTED_BYTES: u64 = 256 * 1024;
+/// Maximum number of removals that a batch repeats.
+const REPEATED_MAX: usize = 4096;
 /// Callback with which a thread reports to the engines' task.
 pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
 
@@ -252,14 +254,10 @@ impl DiskStore {
                 self.full += 1;
                 self.refuse(*record);
             }
-            StorageIndication::Data { record, .. } => self.answered(*record),
-            StorageIndication::Failed { record, .. } => {
-                if self.reading.contains_key(record) {
-                    self.answered(*record);
-                } else {
-                    self.refuse(*record);
-                }
+            StorageIndication::Data { record, .. } | StorageIndication::ReadFailed { record, .. } => {
+                self.answered(*record);
             }
+            StorageIndication::AppendFailed { record } => self.refuse(*record),
             // The refusal may have come after the removal was requested: no further requests follow.
             StorageIndication::Removed { record } => drop(self.refused.remove(record)),
             StorageIndication::Listed { .. } => {}
@@ -334,7 +332,7 @@ fn run_reader(
 fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) -> StorageIndication {
     match reader.read(record, offset, length) {
         Ok(data) => StorageIndication::Data { record, offset, data },
-        Err(failure) => StorageIndication::Failed { record, failure },
+        Err(failure) => StorageIndication::ReadFailed { record, offset, failure },
     }
 }
 
@@ -344,6 +342,8 @@ struct Writer {
     waiting: VecDeque<Job>,
     /// Records whose appends are dropped until they are removed.
     refused: BTreeSet<RecordId>,
+    /// Records whose removal has failed with the device; it is repeated with the next batch.
+    unremoved: BTreeSet<RecordId>,
     /// Bytes of data not yet written.
     unwritten: Arc<AtomicU64>,
     synced: Arc<SyncCounters>,
@@ -352,7 +352,8 @@ struct Writer {
 impl Writer {
     fn new(backend: Box<dyn Backend>, unwritten: Arc<AtomicU64>, synced: Arc<SyncCounters>) -> Self {
         let reader = backend.reader();
-        Writer { backend, reader, waiting: VecDeque::new(), refused: BTreeSet::new(), unwritten, synced }
+        let (waiting, refused, unremoved) = (VecDeque::new(), BTreeSet::new(), BTreeSet::new());
+        Writer { backend, reader, waiting, refused, unremoved, unwritten, synced }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
@@ -399,7 +400,8 @@ impl Writer {
 
     fn write(&mut self) -> Vec<StorageIndication> {
         let bytes_max = self.backend.batch_bytes_max();
-        let mut batch: Vec<StoreWrite> = Vec::new();
+        let repeated = std::iter::from_fn(|| self.unremoved.pop_first()).take(REPEATED_MAX);
+        let mut batch: Vec<StoreWrite> = repeated.map(|record| StoreWrite::Remove { record }).collect();
         let (mut bytes, mut taken, mut weight) = (0, 0, 0);
         while weight < bytes_max
             && let Some(Job::Write(_)) = self.waiting.front()
@@ -414,6 +416,12 @@ impl Writer {
             taken += length as u64;
             if self.drops(&write) {
                 continue;
+            }
+            if let StoreWrite::Append { record, .. } = write
+                && self.unremoved.remove(&record)
+            {
+                // Its ID is used again.
+                batch.push(StoreWrite::Remove { record });
             }
             bytes += length;
             weight += length + ENTRY_BYTES;
@@ -449,9 +457,7 @@ impl Writer {
                 let first = self.refused.insert(*record);
                 first.then_some(match refusal {
                     BatchRefusal::Full => StorageIndication::Full { record: *record },
-                    BatchRefusal::Device => {
-                        StorageIndication::Failed { record: *record, failure: StorageFailure::Device }
-                    }
+                    BatchRefusal::Device => StorageIndication::AppendFailed { record: *record },
                 })
             }
             (StoreWrite::Remove { record }, BatchRefusal::Full) => {
@@ -460,7 +466,8 @@ impl Writer {
                 Some(StorageIndication::Removed { record: *record })
             }
             (StoreWrite::Remove { record }, BatchRefusal::Device) => {
-                Some(StorageIndication::Failed { record: *record, failure: StorageFailure::Device })
+                self.unremoved.insert(*record);
+                None
             }
         }
     }
@@ -543,6 +550,24 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Removed { record: RECORD }]);
         ask(&mut drive, append(b"anew"));
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
+    }
+
+    /// The engines do not ask again.
+    #[test]
+    fn a_removal_that_fails_is_repeated_with_the_next_batch() {
+        let disk = VolatileStore::default();
+        let (mut drive, mut ask) = start(&disk, 1 << 20);
+        let append = |record| StorageRequest::Append { record: RecordId(record), data: "data".into() };
+        ask(&mut drive, append(1));
+        disk.refuse(1);
+        drive.request(Instant::ZERO, StorageRequest::Remove { record: RecordId(1) });
+        drive.flush();
+        disk.wait_for_refusals(0, Duration::from_secs(60));
+        let said = ask(&mut drive, append(2));
+        let removed = StorageIndication::Removed { record: RecordId(1) };
+        assert_eq!(said, [removed, StorageIndication::Stored { record: RecordId(2), up_to: 4 }]);
+        let listed = ask(&mut drive, StorageRequest::List);
+        assert_eq!(listed, [StorageIndication::Listed { records: vec![(RecordId(2), 4)] }]);
     }
 
     /// Starts a store over this disk, with a cache of this size for durable data.

@@ -47,7 +47,9 @@ impl MemoryStore {
             StorageRequest::Read { record, offset, length } => {
                 Some(match self.records.read(record, offset, length) {
                     Some(data) => StorageIndication::Data { record, offset, data },
-                    None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+                    None => {
+                        StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing }
+                    }
                 })
             }
             StorageRequest::Remove { record } => {

@@ -24,10 +24,11 @@ struct Cached {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     records: BTreeMap<RecordId, Cached>,
-    /// Record of each chunk, oldest first; removed records are skipped.
+    /// Record of each chunk, oldest first; removed records are skipped. Empty without a limit, because nothing is dropped then.
     order: VecDeque<RecordId>,
     /// Memory, bytes.
     bytes: usize,
+    /// Maximum memory of durable data; `usize::MAX` for no limit.
     bytes_max: usize,
 }
 
@@ -55,7 +56,9 @@ impl Recent {
         if !data.is_empty() {
             self.bytes += memory(&data);
             cached.chunks.push_back((offset, data));
-            self.order.push_back(record);
+            if self.bytes_max < usize::MAX {
+                self.order.push_back(record);
+            }
         }
     }
 
@@ -150,6 +153,20 @@ mod tests {
         recent.trim();
         let there = (0..1000).filter(|record| recent.read(RecordId(*record), 0, 4).is_some()).count();
         assert_eq!((there, recent.bytes), (1000, 4_000 * (1 + CHUNK_BYTES)));
+    }
+
+    /// The store in memory runs for months, and is never empty.
+    #[test]
+    fn without_a_limit_nothing_is_remembered_of_what_has_gone() {
+        let mut recent = Recent::new(usize::MAX);
+        recent.append(RECORD, 0, Bytes::from_static(b"stays"));
+        for record in 2..1000 {
+            recent.append(RecordId(record), 0, Bytes::from_static(b"goes"));
+            recent.forget(RecordId(record));
+        }
+        recent.trim();
+        assert_eq!((recent.order.len(), recent.records.len()), (0, 1));
+        assert_eq!(recent.read(RECORD, 0, 5).unwrap(), "stays");
     }
 
     #[test]

@@ -283,6 +283,9 @@ pub enum Reply {
         /// Hint on what to do.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
+        /// True if the same request may be carried out soon.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        is_temporary: bool,
     },
     /// The bundle is durable in the node's store.
     Accepted {
@@ -409,13 +412,13 @@ pub enum Reply {
 impl Reply {
     /// An error with its reason and a hint.
     pub(crate) fn error(what: impl Into<String>, hint: Option<&str>) -> Self {
-        Reply::Error { what: what.into(), hint: hint.map(str::to_owned) }
+        Error { what: what.into(), hint: hint.map(str::to_owned) }.into()
     }
 }
 
 impl From<Error> for Reply {
     fn from(Error { what, hint }: Error) -> Self {
-        Reply::Error { what, hint }
+        Reply::Error { what, hint, is_temporary: false }
     }
 }
 

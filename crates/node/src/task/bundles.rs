@@ -90,7 +90,11 @@ impl Task {
         let RetentionReason::OnTheWay(link) = bundle.why else { return bundle.safe_bytes };
         let neighbours = self.engines.neighbours();
         let shown = neighbours.shown(link);
-        let unsent = || shown.as_ref().and_then(|session| session.number("bytes_unsent")).unwrap_or_default();
+        // Of what waits in the session for its turn, the bytes that were passed to it last are the last to leave.
+        let unsent = || {
+            let number = |name| shown.as_ref().and_then(|session| session.number(name)).unwrap_or_default();
+            (number("bytes_unsent") + number("bytes_waiting")).saturating_sub(bundle.handed_after_bytes)
+        };
         let gone = match shown.as_ref().and_then(frames_there) {
             Some((there, all)) => {
                 let share = u128::from(bundle.payload_bytes) * u128::from(there.min(all));
@@ -282,10 +286,11 @@ fn in_words(time: Duration) -> String {
 }
 
 fn is_starting() -> Reply {
-    Reply::error(
-        "the node is still reading its store",
-        Some("try again; `longwire status` says when it is ready"),
-    )
+    Reply::Error {
+        what: "the node is still reading its store".to_owned(),
+        hint: Some("try again; `longwire status` says when it is ready".to_owned()),
+        is_temporary: true,
+    }
 }
 
 fn no_bundle(name: &BundleName) -> Reply {

@@ -43,7 +43,7 @@ impl Task {
                 in_force.link.retain(|link| !link.found);
                 let differences = in_force.differences(&config);
                 match self.apply(now, config) {
-                    Reply::Error { what, hint } => Err(Error { what, hint }),
+                    Reply::Error { what, hint, .. } => Err(Error { what, hint }),
                     _ => {
                         self.configuration.credentials = credentials.map(Arc::new);
                         self.apply_security(security);
@@ -90,7 +90,7 @@ impl Task {
                 );
                 self.configuration.reloaded.refused = Some(what.clone());
                 self.note(now, Event::ConfigurationRefused { what: what.clone(), hint: hint.clone() });
-                Reply::Error { what, hint }
+                Error { what, hint }.into()
             }
         }
     }
@@ -105,18 +105,18 @@ impl Task {
         if let Err(Error { what, .. }) = running.check_plain_gateways() {
             let hint =
                 "the gateways of the start are still in use; restart the node to use those of the file";
-            return Reply::Error { what, hint: Some(hint.to_owned()) };
+            return Reply::error(what, Some(hint));
         }
         if let Err(Error { what, hint }) = new.check() {
             let hint = hint.or_else(|| Some("restart the node to use a new TNC".to_owned()));
-            return Reply::Error { what, hint };
+            return Error { what, hint }.into();
         }
         // The store, the mail and the secrets stay where they are until the restart.
         let (drop, receive) = (new.drop.clone(), new.receive.clone());
         let in_force = Config { drop, receive, ..self.configuration.config.clone() };
         if let Err(Error { what, .. }) = in_force.check_folders() {
             let hint = "paths of the start are still in use; restart the node to use those of the file";
-            return Reply::Error { what, hint: Some(hint.to_owned()) };
+            return Reply::error(what, Some(hint));
         }
         self.put_in_force(now, new);
         Reply::Done

@@ -32,6 +32,8 @@ struct VolatileState {
     held: bool,
     syncs: u64,
     bytes_max: Option<u64>,
+    /// Number of batches that are refused because of the device.
+    refuses: u64,
     fails: bool,
 }
 
@@ -59,6 +61,18 @@ impl VolatileStore {
     /// Sets the size of the disk; `None` for no limit.
     pub(crate) fn set_size(&self, bytes_max: Option<u64>) {
         self.lock().bytes_max = bytes_max;
+    }
+
+    /// Refuses so many of the next batches, as a device that fails.
+    pub(crate) fn refuse(&self, batches: u64) {
+        self.lock().refuses = batches;
+    }
+
+    /// Waits until no more than this number of batches is still to be refused, for at most `patience`.
+    pub(crate) fn wait_for_refusals(&self, left: u64, patience: Duration) {
+        let waits = |state: &mut VolatileState| state.refuses > left;
+        let waited = self.disk.changed.wait_timeout_while(self.lock(), patience, waits);
+        drop(waited.expect("no thread panics with the disk"));
     }
 
     /// Makes the writer thread panic at its next batch, as after a bug.
@@ -98,6 +112,11 @@ impl Backend for VolatileStore {
         let waits = |state: &mut VolatileState| state.held && state.age == age;
         let mut state = self.disk.changed.wait_while(state, waits).expect("no thread panics with the disk");
         if state.age != age {
+            return Err(BatchRefusal::Device);
+        }
+        if state.refuses > 0 {
+            state.refuses -= 1;
+            self.disk.changed.notify_all();
             return Err(BatchRefusal::Device);
         }
         let used: u64 = state.records.values().map(|data| data.len() as u64).sum();

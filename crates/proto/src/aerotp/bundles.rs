@@ -416,6 +416,7 @@ impl Engine for Carry {
     fn observe(&self, view: &mut Observation) {
         let part = view.part("aerotp-bundles").count(&self.counters);
         part.tell("bundles_outgoing", self.outgoing.len()).tell("bytes_outgoing", self.outgoing_bytes);
+        part.tell("bytes_waiting", self.outgoing.values().map(|bundle| bundle.waiting_bytes).sum::<u64>());
     }
 }
 

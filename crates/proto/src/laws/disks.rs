@@ -143,7 +143,11 @@ impl Disks {
             }
             (Work::Full, Some(entry)) => {
                 entry.full = false;
-                StorageIndication::Full { record }
+                if self.rng.chance(0.5) {
+                    StorageIndication::Full { record }
+                } else {
+                    StorageIndication::AppendFailed { record }
+                }
             }
             (Work::Read { offset, length }, Some(entry)) if !entry.durable.is_empty() => {
                 let from = (offset as usize).min(entry.durable.len());
@@ -151,7 +155,9 @@ impl Disks {
                 let data = Bytes::copy_from_slice(&entry.durable[from..to]);
                 StorageIndication::Data { record, offset, data }
             }
-            (Work::Read { .. }, _) => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+            (Work::Read { offset, .. }, _) => {
+                StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing }
+            }
             (Work::Remove, entry) => {
                 if let Some(entry) = entry {
                     disk.used -= entry.durable.len() as u64;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// | provider | stored .. bytes after .. |
 /// | provider | stored .. bytes of .. |
 /// | provider | data without a read |
+/// | provider | a failure without a read |
 /// | provider | .. bytes where .. were asked for |
 /// | provider | Removed without Remove |
 /// | provider | Listed without List |
@@ -32,14 +33,14 @@ pub struct RecordId(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageRequest {
     /// Appends bytes to a record; the first append creates it. Answered by `Stored` once durable, or `Full`, or
-    /// `Failed`. Several appends may be answered together.
+    /// `AppendFailed`. Several appends may be answered together.
     Append {
         /// Record to append to.
         record: RecordId,
         /// Bytes to append.
         data: Bytes,
     },
-    /// Reads a range. Answered by `Data` (shorter at the end of the record) or `Failed`.
+    /// Reads a range. Answered by `Data` (shorter at the end of the record) or `ReadFailed`, in the order of the reads of a record.
     Read {
         /// Record to read.
         record: RecordId,
@@ -48,7 +49,8 @@ pub enum StorageRequest {
         /// Maximum number of bytes.
         length: u32,
     },
-    /// Removes a record. Answered by `Removed` once that is durable, also for a record that does not exist.
+    /// Removes a record. Answered by `Removed` once that is durable, also for a record that does not exist. A store whose device
+    /// fails removes it later.
     Remove {
         /// Record to remove.
         record: RecordId,
@@ -87,10 +89,18 @@ pub enum StorageIndication {
         /// Record of the append.
         record: RecordId,
     },
-    /// The store could not execute the request.
-    Failed {
-        /// Record of the request.
+    /// The device failed: this append and those after it to the same record were not stored, and no other will be until the record
+    /// is removed.
+    AppendFailed {
+        /// Record of the append.
         record: RecordId,
+    },
+    /// A range could not be read.
+    ReadFailed {
+        /// Record of the read.
+        record: RecordId,
+        /// Offset of the read, bytes.
+        offset: u64,
         /// Reason for the failure.
         failure: StorageFailure,
     },
@@ -101,7 +111,7 @@ pub enum StorageIndication {
     },
 }
 
-/// Reason for the failure of a [`Storage`] request.
+/// Reason for the failure of a read from a [`Storage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StorageFailure {
     /// The record does not exist.

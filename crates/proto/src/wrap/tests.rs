@@ -245,7 +245,7 @@ mod stream {
 mod storage {
     use super::*;
     type Line = Say<Frames, Storage>;
-    use StorageIndication::{Data, Full, Listed, Removed, Stored};
+    use StorageIndication::{Data, Full, Listed, ReadFailed, Removed, Stored};
     use StorageRequest::{Append, List, Read, Remove};
     const R: RecordId = RecordId(4);
 
@@ -279,8 +279,10 @@ mod storage {
         breach(who, "Removed without Remove", after_append(5, [Line::Provider(Removed { record: R })]));
         let data = || Line::Provider(Data { record: R, offset: 2, data: bytes(3) });
         breach(who, "data without a read", after_append(5, [data()]));
-        let read = Line::Down(Read { record: R, offset: 2, length: 2 });
-        breach(who, "3 bytes where 2 were asked for", after_append(5, [read, data()]));
+        let failed = ReadFailed { record: R, offset: 2, failure: StorageFailure::Device };
+        let read = |offset| Line::Down(Read { record: R, offset, length: 2 });
+        breach(who, "a failure without a read", after_append(5, [read(0), Line::Provider(failed)]));
+        breach(who, "3 bytes where 2 were asked for", after_append(5, [read(2), data()]));
         breach(who, "Listed without List", vec![Line::Provider(Listed { records: vec![] })]);
         let records = vec![(RecordId(2), 1), (RecordId(1), 1)];
         breach(who, "a list out of order", vec![Line::Down(List), Line::Provider(Listed { records })]);

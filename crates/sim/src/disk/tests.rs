@@ -66,7 +66,7 @@ impl Model {
 
     fn read(&mut self, record: u64, offset: u64, length: u32) {
         let answer = match self.records.get(&record).filter(|_| self.exists(record)) {
-            None => Says::Failed { record: RecordId(record), failure: StorageFailure::Missing },
+            None => Says::ReadFailed { record: RecordId(record), offset, failure: StorageFailure::Missing },
             Some((bytes, _)) => {
                 let end = (offset + u64::from(length)).min(bytes.len() as u64);
                 data(record, offset, &bytes[offset.min(end) as usize..end as usize])
@@ -142,8 +142,8 @@ fn hear(model: &mut Model, answer: Says) {
             model.removing.remove(&record.0);
             model.records.remove(&record.0);
         }
-        Says::Data { .. } | Says::Failed { .. } => assert_eq!(Some(answer), model.reads.pop_front()),
-        Says::Full { .. } | Says::Listed { .. } => panic!("{answer:?}"),
+        Says::Data { .. } | Says::ReadFailed { .. } => assert_eq!(Some(answer), model.reads.pop_front()),
+        Says::Full { .. } | Says::AppendFailed { .. } | Says::Listed { .. } => panic!("{answer:?}"),
     }
 }
 
@@ -180,7 +180,7 @@ fn a_perfect_disk_answers_at_once() {
     read(&mut disk, Instant::ZERO, 1, 3, 5);
     remove(&mut disk, Instant::ZERO, 1);
     read(&mut disk, Instant::ZERO, 1, 0, 5);
-    let failed = Says::Failed { record: RecordId(1), failure: StorageFailure::Missing };
+    let failed = Says::ReadFailed { record: RecordId(1), offset: 0, failure: StorageFailure::Missing };
     let removed = Says::Removed { record: RecordId(1) };
     let said: Vec<Says> = until_quiet(&mut disk, Instant::ZERO).into_iter().map(|said| said.1).collect();
     assert_eq!(said, [stored(1, 11), data(1, 3, b"lo wo"), removed, failed]);
@@ -265,10 +265,18 @@ fn a_damaged_record_and_a_failing_device_say_so() {
     read(&mut disk, Instant::ZERO, 1, 0, 5);
     disk.set_failing(true);
     append(&mut disk, Instant::ZERO, 1, b"more");
-    disk.set_failing(false);
+    read(&mut disk, Instant::ZERO, 1, 2, 1);
     remove(&mut disk, Instant::ZERO, 1);
+    disk.set_failing(false);
+    append(&mut disk, Instant::ZERO, 2, b"hello");
     let said: Vec<Says> = until_quiet(&mut disk, Instant::ZERO).into_iter().map(|said| said.1).collect();
-    let failed = |failure| Says::Failed { record: RecordId(1), failure };
-    let (damaged, device) = (failed(StorageFailure::Damaged), failed(StorageFailure::Device));
-    assert_eq!(said, [stored(1, 5), damaged, device, Says::Removed { record: RecordId(1) }]);
+    let (damaged, device) = (StorageFailure::Damaged, StorageFailure::Device);
+    let failed = |offset, failure| Says::ReadFailed { record: RecordId(1), offset, failure };
+    let (append_failed, removed) =
+        (Says::AppendFailed { record: RecordId(1) }, Says::Removed { record: RecordId(1) });
+    // The removal is carried out once the device works.
+    assert_eq!(
+        said,
+        [stored(1, 5), failed(0, damaged), append_failed, failed(2, device), removed, stored(2, 5)]
+    );
 }

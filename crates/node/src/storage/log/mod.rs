@@ -261,10 +261,7 @@ impl Log {
     }
 
     fn begin_segment(&mut self) -> io::Result<()> {
-        let number =
-            self.active.checked_add(1).ok_or_else(|| io::Error::other("all segment numbers are in use"))?;
-        let path = segment_path(&self.folder, number);
-        let file = private_files::make(private_files::file().create_new(true).read(true).write(true), &path)?;
+        let (number, path, file) = self.make_segment()?;
         let made = self
             .device
             .append(&file, 0, &mut [IoSlice::new(&self.secret.preamble(StoreFileKind::Segment))])
@@ -283,6 +280,23 @@ impl Log {
         self.may_have_torn_bytes = false;
         self.mark(&[]);
         Ok(())
+    }
+
+    /// Creates the file of the next segment. A device that failed earlier may have kept a file that could not be removed: its number
+    /// is left out.
+    fn make_segment(&self) -> io::Result<(u32, PathBuf, File)> {
+        let mut number = self.active;
+        loop {
+            number =
+                number.checked_add(1).ok_or_else(|| io::Error::other("all segment numbers are in use"))?;
+            let path = segment_path(&self.folder, number);
+            let made =
+                private_files::make(private_files::file().create_new(true).read(true).write(true), &path);
+            match made {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return Ok((number, path, made?)),
+            }
+        }
     }
 
     /// Begins the next batch: everything before its mark is durable; the mark itself need not be. In the listing, the
@@ -400,10 +414,13 @@ impl Log {
         }
         let (file, start) = self.end();
         let composed = ComposedBatch::new(batch, lost, self.secret, start);
-        let written = composed.write(&self.device, &file, start).and_then(|()| self.device.sync_data(&file));
-        if let Err(error) = written {
-            // No part of the failed write may reappear at the next start.
-            self.may_have_torn_bytes = file.set_len(start).is_err() || self.device.sync_all(&file).is_err();
+        let written = composed.write(&self.device, &file, start);
+        let is_written = written.is_ok();
+        if let Err(error) = written.and_then(|()| self.device.sync_data(&file)) {
+            // No part of the failed write may reappear at the next start. After a failed sync nobody knows which pages of the file
+            // are on the device, also of those before.
+            let is_cut = file.set_len(start).is_ok() && self.device.sync_all(&file).is_ok();
+            self.may_have_torn_bytes = is_written || !is_cut;
             return Err(error);
         }
         let mut index = lock_index(&self.index);

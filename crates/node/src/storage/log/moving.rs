@@ -115,7 +115,15 @@ impl Log {
         let reader = self.log_reader();
         let (mut copies, mut lost) = (Vec::new(), Vec::new());
         for (record, chunk) in tried {
-            match reader.chunk(&chunk) {
+            let read = match reader.chunk(&chunk) {
+                // What is wrong on the way from the device is wrong once.
+                Err(StorageFailure::Damaged) if !chunk.is_lost() => {
+                    reader.forget(&chunk);
+                    reader.chunk(&chunk)
+                }
+                read => read,
+            };
+            match read {
                 Ok(data) => copies.push(StoreWrite::Append { record, offset: chunk.offset, data }),
                 Err(StorageFailure::Device) if !self.unreadable.is_given_up(record, &chunk) => {}
                 Err(StorageFailure::Damaged | StorageFailure::Device) => {

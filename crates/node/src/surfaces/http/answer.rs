@@ -24,6 +24,11 @@ impl RequestFailure {
         RequestFailure { status: StatusCode::BAD_REQUEST, problem: Problem { error: what, hint } }
     }
 
+    /// The node cannot carry out the request yet.
+    pub(super) fn later(what: String, hint: Option<String>) -> Self {
+        RequestFailure { status: StatusCode::SERVICE_UNAVAILABLE, problem: Problem { error: what, hint } }
+    }
+
     /// The node is shutting down.
     pub(super) fn gone() -> Self {
         let hint = Some("everything accepted is in the store; try again when the node is up");

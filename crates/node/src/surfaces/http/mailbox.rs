@@ -91,7 +91,7 @@ pub(super) async fn register(
     let _ = client.request(Request::Register { endpoint, inline_bytes: 0 }).await;
     let endpoint = match client.reply().await.map(|said| said.head) {
         Some(Reply::Registered { endpoint }) => endpoint,
-        Some(Reply::Error { what, hint }) => return Err(RequestFailure::bad(what, hint)),
+        Some(Reply::Error { what, hint, .. }) => return Err(RequestFailure::bad(what, hint)),
         _ => return Err(RequestFailure::gone()),
     };
     let (asks, asked) = mpsc::channel(ASKS_MAX);

@@ -168,7 +168,10 @@ impl HttpState {
             status_client.reply().await
         });
         match asked.await {
-            Ok(Some(Message { head: Reply::Error { what, hint }, .. })) => {
+            Ok(Some(Message { head: Reply::Error { what, hint, is_temporary: true }, .. })) => {
+                Err(RequestFailure::later(what, hint))
+            }
+            Ok(Some(Message { head: Reply::Error { what, hint, .. }, .. })) => {
                 Err(RequestFailure::bad(what, hint))
             }
             Ok(Some(Message { head, .. })) => Ok(head),
@@ -228,12 +231,11 @@ mod tests {
     use crate::tell::Tell;
     use std::io::{Read, Write};
 
-    /// Connections that never reach the engines wake applications that wait for a change.
-    #[test]
-    fn what_is_counted_is_told_when_it_happens() {
-        let (tell, mut events) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
-        let counter_changes = CounterChanges::new(Tell::to(&tell, |said| said));
-        let (clients, _heard) = tokio::sync::mpsc::unbounded_channel::<ClientEvent>();
+    /// The interface of a node whose task is the receiver of the requests.
+    fn interface(
+        counter_changes: CounterChanges,
+    ) -> (HttpInterface, tokio::sync::mpsc::UnboundedReceiver<ClientEvent>) {
+        let (clients, heard) = tokio::sync::mpsc::unbounded_channel::<ClientEvent>();
         let client_factory = ClientFactory::new(Tell::to(&clients, |said| said));
         let config =
             config::HttpSettings { listen: Some("127.0.0.1:0".into()), ..config::HttpSettings::default() };
@@ -246,6 +248,15 @@ mod tests {
         )
         .expect("it starts")
         .expect("it is on");
+        (http, heard)
+    }
+
+    /// Connections that never reach the engines wake applications that wait for a change.
+    #[test]
+    fn what_is_counted_is_told_when_it_happens() {
+        let (tell, mut events) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
+        let counter_changes = CounterChanges::new(Tell::to(&tell, |said| said));
+        let (http, _heard) = interface(counter_changes);
         let mut heard = |name: &str| {
             while http.counted().view()[name] == 0 {
                 events.blocking_recv().expect("the interface is there").heard();
@@ -257,5 +268,38 @@ mod tests {
         stream.write_all(b"nonsense\r\n\r\n").expect("it reads");
         heard("refused_malformed");
         let _ = stream.read_to_end(&mut Vec::new());
+    }
+
+    /// A script that deletes a bundle during the start does not take it for one that is gone.
+    #[test]
+    fn a_node_that_reads_its_store_says_of_no_bundle_that_it_is_not_there() {
+        let (tell, _events) = tokio::sync::mpsc::unbounded_channel::<CounterChanges>();
+        let (http, mut heard) = interface(CounterChanges::new(Tell::to(&tell, |said| said)));
+        let task = std::thread::spawn(move || {
+            let mut ends = std::collections::BTreeMap::new();
+            while let Some(event) = heard.blocking_recv() {
+                match event {
+                    ClientEvent::Arrives(id, end) => drop(ends.insert(id, end)),
+                    ClientEvent::Request(id, _) => {
+                        let (what, hint) = ("still reading".to_owned(), None);
+                        let _ =
+                            ends[&id].replies.send(Reply::Error { what, hint, is_temporary: true }.into());
+                    }
+                    ClientEvent::Leaves(id) => drop(ends.remove(&id)),
+                }
+            }
+        });
+        for method in ["GET", "DELETE"] {
+            let mut stream = std::net::TcpStream::connect(http.address()).expect("it listens");
+            let host = http.address();
+            let path = "/bundles/dtn%3A%2F%2Falice%2F%40842000000000-256";
+            write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+                .expect("it reads");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("it answers");
+            assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("still reading"), "{answer}");
+        }
+        drop(http);
+        task.join().expect("it ends with the interface");
     }
 }

@@ -77,7 +77,7 @@ async fn wait(client: &mut AppClient, wanted: u64) -> Answer<bool> {
             Reply::Failed { send, reason, .. } if send == wanted => {
                 return Err(RequestFailure::bad(format!("ping failed: {reason}"), None));
             }
-            Reply::Error { what, hint } => return Err(RequestFailure::bad(what, hint)),
+            Reply::Error { what, hint, .. } => return Err(RequestFailure::bad(what, hint)),
             _ => continue,
         };
         say(client, Request::Taken { delivery }).await?;

@@ -194,7 +194,7 @@ fn judge(said: Option<Message<Reply>>) -> Answer<Option<BundleName>> {
             };
             Err(RequestFailure::new(status, format!("it was not sent: {reason}"), Some(hint)))
         }
-        Reply::Error { what, hint } => Err(RequestFailure::bad(what, hint)),
+        Reply::Error { what, hint, .. } => Err(RequestFailure::bad(what, hint)),
         _ => Ok(None),
     }
 }

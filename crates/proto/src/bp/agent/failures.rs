@@ -72,8 +72,10 @@ impl Agent {
         }
     }
 
-    /// Excludes a link for a bundle. A bundle without another hop is deleted (RFC 9171 5.4.2).
+    /// Excludes a link for a bundle. A bundle whose last hop this was is deleted (RFC 9171 5.4.2); one without a route waits.
     pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
+        // Routes that have been replaced must not cost it.
+        self.finish_change(now, record);
         let Some(held) = self.holdings.get_mut(&record) else { return };
         let BundleState::Forwarding(class) = held.state else {
             // The bundle waits after another refusal, and is routed again afterwards.
@@ -87,15 +89,20 @@ impl Agent {
         held.excluded_links.push(id);
         let (excluded_links, idle) = (held.excluded_links.clone(), held.transfers.is_empty());
         let destination = held.head.destination().clone();
-        let left = hops.iter().any(|(_, hop)| match hop {
+        let is_left = |hop: &Hop| match hop {
             Hop::Link(link) => !excluded_links.contains(link),
             Hop::Node(node) => {
                 let mut links = self.links.of(hop).peekable();
                 let away = links.peek().is_none() && !node.same_node(&destination);
                 away || links.any(|link| !excluded_links.contains(&link))
             }
-        });
-        if left {
+        };
+        // The route over this link may have gone meanwhile.
+        let is_over = |hop: &Hop| match hop {
+            Hop::Link(link) => *link == id,
+            Hop::Node(_) => self.links.of(hop).any(|link| link == id),
+        };
+        if !hops.iter().any(|(_, hop)| is_over(hop)) || hops.iter().any(|(_, hop)| is_left(hop)) {
             self.unroute(record);
             self.route(record);
         } else if idle && is_copy(record) {

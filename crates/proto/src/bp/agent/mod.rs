@@ -461,7 +461,7 @@ impl Agent {
         match indication {
             StorageIndication::Listed { records } => self.listed(now, records),
             StorageIndication::Stored { record, up_to } => self.stored(now, record, up_to),
-            StorageIndication::Data { record, offset, data } => match self.store.answered(record) {
+            StorageIndication::Data { record, offset, data } => match self.store.answered(record, offset) {
                 Some(ReadPurpose::Transfer(link, transfer)) => {
                     self.transfer_data(now, link, transfer, offset, data)
                 }
@@ -484,10 +484,15 @@ impl Agent {
                 }
             }
             StorageIndication::Full { record } => self.append_failed(now, record, SendFailure::Full),
-            StorageIndication::Failed { record, failure } => match self.store.answered(record) {
-                Some(purpose) => self.read_failed(now, record, purpose, failure),
-                None => self.append_failed(now, record, SendFailure::Storage),
-            },
+            StorageIndication::AppendFailed { record } => {
+                self.append_failed(now, record, SendFailure::Storage);
+            }
+            StorageIndication::ReadFailed { record, offset, failure } => {
+                match self.store.answered(record, offset) {
+                    Some(purpose) => self.read_failed(now, record, purpose, failure),
+                    None => self.counters.ignored += 1,
+                }
+            }
         }
     }
 

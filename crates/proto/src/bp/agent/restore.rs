@@ -13,7 +13,7 @@ use crate::codec::DecodeError;
 use crate::service::{Breach, ManagementIndication, RecordId};
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
@@ -31,6 +31,10 @@ use super::taken::TakenPayload;
 const READS_MAX: usize = 256;
 /// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
+/// Length of the shortest read of the beginning of a record behind which something is damaged, bytes.
+const SHORTEST_READ_BYTES: u32 = 64;
+/// Number of times that the device may fail at a record before the record is left for the next start.
+const DEVICE_FAILURES_MAX: u32 = 3;
 /// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
 
@@ -74,7 +78,7 @@ pub(super) struct Startup {
     /// True if the found bundles are aged as they are dispatched, because there was a clock at the end of the start.
     ages_found: bool,
     /// Records found whose age only a clock can tell.
-    age_unknown: Vec<RecordId>,
+    age_unknown: VecDeque<RecordId>,
     /// True if the deadline of the next portion of them is set.
     is_aging: bool,
     verifying: BTreeMap<RecordId, Verifying>,
@@ -179,6 +183,10 @@ pub(super) struct Restore {
     /// Tombstones found; their age is computed once the clock state is known.
     tombstones: Vec<(TakenPayload, FoundTombstone)>,
     old_boots: Vec<RecordId>,
+    /// Number of times that the device has failed at a record.
+    device_failures: BTreeMap<RecordId, u32>,
+    /// Records of which only the beginning is read, because something behind it is damaged.
+    damaged_later: BTreeSet<RecordId>,
 }
 
 /// Tombstone without its key. Times in milliseconds.
@@ -200,8 +208,8 @@ struct RecordRead {
 
 #[derive(Debug)]
 enum ReadStep {
-    /// Beginning of the record.
-    Start,
+    /// Beginning of the record, so many bytes.
+    Start(u32),
     /// Blocks after a payload of version 6, which determine the position of the notes.
     Tail(Box<HeldBundle>),
     /// Data of security blocks after a bundle of this node.
@@ -235,7 +243,8 @@ impl Agent {
             && restore.reading.len() < READS_MAX
             && let Some((record, length)) = restore.waiting.pop_front()
         {
-            restore.reading.insert(record, RecordRead { length, step: ReadStep::Start });
+            let step = ReadStep::Start(FIRST_READ_BYTES);
+            restore.reading.insert(record, RecordRead { length, step });
             self.store.read(record, 0, FIRST_READ_BYTES, ReadPurpose::Restore);
         }
         if let Phase::Reading(restore) = &self.startup.phase
@@ -250,7 +259,7 @@ impl Agent {
         let Phase::Reading(restore) = &mut self.startup.phase else { return };
         let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
         match step {
-            ReadStep::Start => self.look_at_start(now, record, length, data),
+            ReadStep::Start(_) => self.look_at_start(now, record, length, data),
             ReadStep::Tail(held) => self.look_at_tail(record, length, data, held),
             ReadStep::SecurityData(held) => self.look_at_security_data(record, length, &data, held),
             ReadStep::Notes { held, sealed } => {
@@ -260,12 +269,24 @@ impl Agent {
         self.look_further(now);
     }
 
-    /// Handles a record that could not be read. It is left unchanged for the next start, unless it is lost
-    /// permanently.
+    /// Handles a record that could not be read. A device that fails is tried again. Then the record is left unchanged for the next
+    /// start, unless it is lost permanently.
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
         let Phase::Reading(restore) = &mut self.startup.phase else { return };
-        match restore.reading.remove(&record).map(|looking| looking.step) {
-            Some(ReadStep::Notes { mut held, .. }) if lost => {
+        let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
+        let failures = restore.device_failures.entry(record).or_default();
+        match step {
+            _ if !lost && *failures < DEVICE_FAILURES_MAX => {
+                *failures += 1;
+                restore.waiting.push_back((record, length));
+            }
+            // Possibly only what was appended to the bundle is damaged.
+            ReadStep::Start(bytes) if lost && bytes / 2 >= SHORTEST_READ_BYTES => {
+                restore.damaged_later.insert(record);
+                restore.reading.insert(record, RecordRead { length, step: ReadStep::Start(bytes / 2) });
+                self.store.read(record, 0, bytes / 2, ReadPurpose::Restore);
+            }
+            ReadStep::Notes { mut held, .. } if lost => {
                 // Possibly only a note is damaged: the bundle itself is verified.
                 held.closed = true;
                 held.state = BundleState::Verifying;
@@ -328,8 +349,13 @@ impl Agent {
 
     /// Reads more of the beginning of a record.
     fn look_again(&mut self, record: RecordId, length: u64, read: usize) {
+        let restore = self.restore();
+        if restore.damaged_later.contains(&record) {
+            self.counters.deleted_storage += 1;
+            return self.store.remove(record);
+        }
         let more = u32::try_from(read * 4).unwrap_or(u32::MAX);
-        self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Start });
+        restore.reading.insert(record, RecordRead { length, step: ReadStep::Start(more) });
         self.store.read(record, 0, more, ReadPurpose::Restore);
     }
 
@@ -576,7 +602,7 @@ impl Agent {
         self.startup.found.make_contiguous().sort_unstable();
         self.startup.ages_found = self.time.clock.life_ms(now).is_some();
         if !self.startup.ages_found {
-            self.startup.age_unknown = self.startup.found.iter().copied().collect();
+            self.startup.age_unknown = self.startup.found.clone();
         }
         self.dispatch_found(now);
         self.take_early_pieces(now);
@@ -586,7 +612,7 @@ impl Agent {
     /// Dispatches the next restored bundles.
     pub(super) fn dispatch_found(&mut self, now: Instant) {
         for _ in 0..VISITED_AT_ONCE {
-            let Some(record) = self.startup.found.pop_front() else { return };
+            let Some(record) = self.startup.found.pop_front() else { break };
             self.dispatch_one(now, record);
         }
         if self.startup.found.is_empty() {
@@ -602,7 +628,7 @@ impl Agent {
             self.age_one(now, record);
         } else if self.startup.ages_found {
             // The clock has gone since.
-            self.startup.age_unknown.push(record);
+            self.startup.age_unknown.push_back(record);
         }
         // The bundle may have expired, or may have been deleted by an operator.
         let Some(held) = self.holdings.get(&record) else { return };
@@ -630,16 +656,17 @@ impl Agent {
         if self.time.clock.life_ms(now).is_none() {
             return;
         }
-        let left = self.startup.age_unknown.len().saturating_sub(VISITED_AT_ONCE);
-        for record in self.startup.age_unknown.split_off(left) {
+        // In their order: those that leave first are aged first.
+        for _ in 0..VISITED_AT_ONCE {
+            let Some(record) = self.startup.age_unknown.pop_front() else { break };
             self.age_one(now, record);
         }
-        if left > 0 {
+        if self.startup.age_unknown.is_empty() {
+            // Its memory, too.
+            self.startup.age_unknown = VecDeque::new();
+        } else {
             self.startup.is_aging = true;
             self.time.deadlines.at(now + VISIT_PAUSE, DeadlineKind::AgeFound);
-        } else {
-            // Its memory, too.
-            self.startup.age_unknown = Vec::new();
         }
     }
 

@@ -40,6 +40,8 @@ pub struct BundleStatus {
     /// Payload bytes from the beginning that were passed to links and not refused: those acknowledged and
     /// those of current transfers.
     pub handed_bytes: u64,
+    /// Payload bytes of later transfers that were passed to the link of its last current transfer; 0 without one.
+    pub handed_after_bytes: u64,
     /// Age of the bundle, as far as it is known.
     pub age: Duration,
     /// Remaining lifetime.
@@ -236,6 +238,7 @@ impl Agent {
             adu_bytes: held.adu_bytes(),
             safe_bytes: self.safe_prefix(held),
             handed_bytes: self.handed_bytes(held),
+            handed_after_bytes: self.handed_after_bytes(held),
             age: Duration::from_millis(held.age_ms_now(now)),
             lifetime_left: self.time.clock.left(held.end, now),
             arrived_over: held.intake.map(|(link, _)| link),
@@ -262,6 +265,13 @@ impl Agent {
         parts.sort_unstable();
         let longer = |prefix: u64, (from, to)| if from <= prefix { prefix.max(to) } else { prefix };
         parts.into_iter().fold(self.safe_prefix(held), longer)
+    }
+
+    fn handed_after_bytes(&self, held: &HeldBundle) -> u64 {
+        let Some((link, transfer)) = held.transfers.last() else { return 0 };
+        let later = (Bound::Excluded(*transfer), Bound::Unbounded);
+        let transfers = self.links.get(*link).map(|link| &link.transfers);
+        transfers.map_or(0, |all| all.range(later).map(|(_, transfer)| transfer.handed()).sum())
     }
 
     /// Reason for keeping a bundle.

@@ -31,8 +31,8 @@ pub(super) enum ReadPurpose {
 #[derive(Debug, Default)]
 pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
-    /// Purposes of the outstanding reads by their numbers; reads of a record are answered in order.
-    reads: BTreeMap<(RecordId, u64), ReadPurpose>,
+    /// Purposes and offsets of the outstanding reads by their numbers; reads of a record are answered in order.
+    reads: BTreeMap<(RecordId, u64), (ReadPurpose, u64)>,
     /// Number of the next read.
     next_read: u64,
     /// Bytes in appends that the storage has not yet taken.
@@ -50,7 +50,7 @@ impl StoragePort {
     }
 
     pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
-        self.reads.insert((record, self.next_read), purpose);
+        self.reads.insert((record, self.next_read), (purpose, offset));
         self.next_read += 1;
         self.out.push_back(StorageRequest::Read { record, offset, length });
     }
@@ -68,9 +68,29 @@ impl StoragePort {
         request
     }
 
-    /// Returns the purpose of the record's oldest read, which was answered.
-    pub(super) fn answered(&mut self, record: RecordId) -> Option<ReadPurpose> {
-        let (&oldest, _) = self.reads.range((record, 0)..=(record, u64::MAX)).next()?;
-        self.reads.remove(&oldest)
+    /// Returns the purpose of the record's oldest read, which was answered; `None` if that has another offset.
+    pub(super) fn answered(&mut self, record: RecordId, offset: u64) -> Option<ReadPurpose> {
+        let (&oldest, (_, at)) = self.reads.range((record, 0)..=(record, u64::MAX)).next()?;
+        if *at != offset {
+            return None;
+        }
+        self.reads.remove(&oldest).map(|(purpose, _)| purpose)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_belongs_to_the_oldest_read_and_to_none_from_another_place() {
+        const RECORD: RecordId = RecordId(1);
+        let mut port = StoragePort::default();
+        port.read(RECORD, 0, 10, ReadPurpose::Verify);
+        port.read(RECORD, 10, 10, ReadPurpose::Restore);
+        assert_eq!(port.answered(RECORD, 10), None);
+        assert_eq!(port.answered(RECORD, 0), Some(ReadPurpose::Verify));
+        assert_eq!(port.answered(RECORD, 0), None);
+        assert_eq!(port.answered(RECORD, 10), Some(ReadPurpose::Restore));
     }
 }

@@ -35,7 +35,10 @@ impl Provider {
             StorageRequest::Append { record, .. } if fails => {
                 // This append and later ones are not kept.
                 self.asked.retain(|asked| !matches!(asked, StorageRequest::Append { record: other, .. } if *other == record));
-                StorageIndication::Full { record }
+                match script.below(2) {
+                    0 => StorageIndication::Full { record },
+                    _ => StorageIndication::AppendFailed { record },
+                }
             }
             StorageRequest::Append { record, data } => {
                 let kept = self.records.entry(record).or_default();
@@ -48,8 +51,8 @@ impl Provider {
                     let to = kept.len().min(from + length as usize);
                     StorageIndication::Data { record, offset, data: Bytes::copy_from_slice(&kept[from..to]) }
                 }
-                Some(_) => StorageIndication::Failed { record, failure: StorageFailure::Damaged },
-                None => StorageIndication::Failed { record, failure: StorageFailure::Missing },
+                Some(_) => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Damaged },
+                None => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing },
             },
             StorageRequest::Remove { record } => {
                 self.records.remove(&record);

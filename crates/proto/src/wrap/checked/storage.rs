@@ -92,16 +92,14 @@ impl CheckedService for Storage {
                 rule(next.is_some(), format_args!("Removed without Remove"))?;
                 entry.life = next.expect("checked above");
             }
-            StorageIndication::Full { record } => {
+            StorageIndication::Full { record } | StorageIndication::AppendFailed { record } => {
                 account.record(*record).life.unstored.clear();
             }
-            StorageIndication::Failed { record, .. } => {
+            StorageIndication::ReadFailed { record, offset, .. } => {
                 let entry = account.record(*record);
-                if entry.reads.is_empty() {
-                    entry.life.unstored.clear();
-                } else {
-                    entry.reads.remove(0);
-                }
+                let read = entry.reads.iter().position(|(at, _)| at == offset);
+                rule(read.is_some(), format_args!("a failure without a read"))?;
+                entry.reads.remove(read.expect("checked above"));
             }
             StorageIndication::Listed { records } => {
                 rule(account.listing > 0, format_args!("Listed without List"))?;

@@ -123,3 +123,23 @@ fn whoever_says_durable_has_asked_the_kernel() {
     assert!(device.sync_all(&pipe).is_err(), "all of it");
     assert!(device.sync_names().is_err(), "the names");
 }
+
+/// A device that failed has kept a segment that could not be removed again.
+#[test]
+fn a_file_that_is_left_over_stops_no_new_segment() {
+    let place = Place::new("left-over");
+    fs::create_dir_all(&place.0).unwrap();
+    let open = || Log::open_on(&place.0, Device::small(&place.0, ROOM)).expect("the store opens");
+    let (mut log, _) = open();
+    fs::write(segment_path(&place.0, log.active + 1), b"").unwrap();
+    for record in 1..=20 {
+        log.write(&[append(record, 0, vec![record as u8; 50_000])]).expect("there is room");
+    }
+    assert!(log.active > 3, "they are in several segments");
+    let kept = content(&mut log);
+    assert_eq!(kept.len(), 20);
+    drop(log);
+    let (mut log, _) = open();
+    assert!(content(&mut log) == kept);
+    log.write(&[append(21, 0, "more")]).expect("there is room");
+}

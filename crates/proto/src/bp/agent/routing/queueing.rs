@@ -61,11 +61,13 @@ impl Agent {
     pub(in super::super) fn reroute_next(&mut self, now: Instant) {
         let Some(mut rerouting) = self.routing.rerouting.take() else { return };
         let end = if rerouting.is_past_the_end { rerouting.until } else { COPIES_FROM };
-        let records: Vec<RecordId> =
-            self.holdings.records(rerouting.next..end).take(VISITED_AT_ONCE).collect();
-        let is_last = records.len() < VISITED_AT_ONCE;
-        rerouting.next = match records.last() {
-            Some(last) if !is_last => RecordId(last.0 + 1),
+        // Those that do not wait are not woken.
+        let bundles = self.holdings.range(rerouting.next..end).take(VISITED_AT_ONCE);
+        let bundles: Vec<(RecordId, bool)> =
+            bundles.map(|(record, held)| (record, waits_for_a_hop(held.state))).collect();
+        let is_last = bundles.len() < VISITED_AT_ONCE;
+        rerouting.next = match bundles.last() {
+            Some((last, _)) if !is_last => RecordId(last.0 + 1),
             _ => RecordId(0),
         };
         if !is_last || (!rerouting.is_past_the_end && rerouting.until > RecordId(0)) {
@@ -73,15 +75,22 @@ impl Agent {
             self.routing.rerouting = Some(rerouting);
             self.time.deadlines.at(now + VISIT_PAUSE, DeadlineKind::Reroute);
         }
-        for record in records {
+        for (record, _) in bundles.into_iter().filter(|(_, waits)| *waits) {
+            self.reroute(now, record);
+        }
+    }
+
+    /// Routes a bundle again that a change of the routes may not have reached yet.
+    pub(in super::super) fn finish_change(&mut self, now: Instant, record: RecordId) {
+        let is_forwarding = |held: &HeldBundle| matches!(held.state, BundleState::Forwarding(_));
+        if self.routing.rerouting.is_some() && self.holdings.get(&record).is_some_and(is_forwarding) {
             self.reroute(now, record);
         }
     }
 
     /// Routes a bundle again if it waits.
     fn reroute(&mut self, now: Instant, record: RecordId) {
-        let waits = |state| matches!(state, BundleState::Forwarding(_) | BundleState::BackingOff(_));
-        if !self.holdings.get(&record).is_some_and(|held| waits(held.state)) {
+        if !self.holdings.get(&record).is_some_and(|held| waits_for_a_hop(held.state)) {
             return;
         }
         self.unroute(record);
@@ -264,6 +273,10 @@ impl Agent {
     pub(in super::super) fn look_at_all_links(&mut self) {
         self.outgoing.wake_all(self.links.iter().map(|(id, _)| id));
     }
+}
+
+fn waits_for_a_hop(state: BundleState) -> bool {
+    matches!(state, BundleState::Forwarding(_) | BundleState::BackingOff(_))
 }
 
 /// Adds the destination itself, if it is a neighbour, at cost zero.

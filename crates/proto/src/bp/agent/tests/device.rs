@@ -100,9 +100,9 @@ impl Bench {
                 StorageIndication::Stored { record, up_to: bytes.len() as u64 }
             }
             StorageRequest::Remove { record } => StorageIndication::Removed { record },
-            StorageRequest::Read { record, .. } if self.good_reads == 0 => {
+            StorageRequest::Read { record, offset, .. } if self.good_reads == 0 => {
                 self.failed_reads += 1;
-                StorageIndication::Failed { record, failure: StorageFailure::Device }
+                StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
             }
             StorageRequest::Read { record, offset, length } => {
                 self.good_reads -= 1;

@@ -473,6 +473,70 @@ fn very_many_bundles_are_routed_again_in_portions() {
     assert_eq!(world.agent(EARTH).bundles(world.now).count() as u64, BUNDLES + 1);
 }
 
+/// The first link comes up, and is too narrow, while a change of the routes from it to another one is under way.
+#[test]
+fn routes_that_have_been_replaced_cost_no_bundle() {
+    const BUNDLES: u64 = 400;
+    let mut world = World::new(7);
+    for name in ["moon", "orbiter", "earth"] {
+        world.node(name, |_| {});
+    }
+    world.cable(MOON, ORBITER);
+    world.cable(MOON, EARTH);
+    world.start_all();
+    world.cables[0].transfer_bytes_max = 100;
+    world.route(MOON, "dtn://mars/*", 0);
+    world.cut(0);
+    world.run_for(MINUTE);
+    let options = SendOptions { must_not_fragment: true, ..SendOptions::default() };
+    for number in 0..BUNDLES {
+        let payload = Payload::Given(random(number, 200));
+        world.send(MOON, number, "dtn://mars/in", payload, options.clone());
+    }
+    world.run_for(MINUTE);
+    let via = NextHop::Link(LinkId(1));
+    world.tell(MOON, ManagementRequest::RemoveRoute { pattern: "dtn://mars/*".into(), via });
+    world.heal(0);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(MOON).holds().0 as u64, BUNDLES, "without a route they wait");
+    world.cut(0);
+    world.route(MOON, "dtn://mars/*", 0);
+    world.run_for(MINUTE);
+    let via = NextHop::Link(LinkId(1));
+    world.tell(MOON, ManagementRequest::RemoveRoute { pattern: "dtn://mars/*".into(), via });
+    world.route(MOON, "dtn://mars/*", 1);
+    world.heal(0);
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(MOON).counters().deleted_refused, 0);
+    assert_eq!(world.agent(EARTH).bundles(world.now).count() as u64, BUNDLES);
+}
+
+/// Memory for bundles that wait for an application stays small.
+#[test]
+fn a_change_of_the_routes_wakes_no_bundle_that_needs_none() {
+    const BUNDLES: u64 = 200;
+    let mut world = World::new(8);
+    for name in ["moon", "orbiter"] {
+        world.node(name, |_| {});
+    }
+    world.cable(MOON, ORBITER);
+    world.start_all();
+    world.run_for(MINUTE);
+    for number in 0..BUNDLES {
+        let payload = Payload::Given(random(number, 100));
+        world.send(MOON, number, "dtn://moon/nobody", payload, SendOptions::default());
+    }
+    world.run_for(MINUTE);
+    world.crash(MOON);
+    world.start(MOON);
+    world.run_for(MINUTE);
+    let (before, _) = world.agent(MOON).holdings.awake_and_longest();
+    world.route(MOON, "dtn://mars/*", 0);
+    world.run_for(MINUTE);
+    let (awake, _) = world.agent(MOON).holdings.awake_and_longest();
+    assert!(awake <= before, "{awake} of {BUNDLES} bundles are awake, {before} before");
+}
+
 /// Reports about a deleted bundle need the number of the start, which is known when all records are read.
 #[test]
 fn an_operator_deletes_nothing_while_the_store_is_read() {
@@ -486,6 +550,8 @@ fn an_operator_deletes_nothing_while_the_store_is_read() {
     let delete = ManagementRequest::Delete(id.source.bundle_name(id.timestamp));
     world.crash(MOON);
     world.start(MOON);
+    world.run_until(MINUTE, "it is found", |world| world.agent(MOON).holds().0 == 1);
+    assert!(!world.agent(MOON).is_ready());
     world.request(MOON, delete.clone());
     world.run_for(MINUTE);
     assert_eq!((world.agent(MOON).holds().0, world.agent(MOON).counters().ignored), (1, 1));

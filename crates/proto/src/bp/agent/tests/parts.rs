@@ -58,6 +58,8 @@ pub(super) struct Disk {
     pub(super) used: u64,
     /// Records with an append that was rejected: later ones are rejected, too.
     pub(super) refused: BTreeSet<RecordId>,
+    /// Number of reads that are yet to fail with the device.
+    pub(super) failing_reads: u32,
 }
 
 impl Disk {
@@ -65,7 +67,10 @@ impl Disk {
     pub(super) fn put(&mut self, record: RecordId, bytes: Bytes) {
         let length = bytes.len() as u64;
         self.used += length;
-        self.records.insert(record, Log { chunks: BTreeMap::from([(0, bytes)]), length, durable: length });
+        self.records.insert(
+            record,
+            Log { chunks: BTreeMap::from([(0, bytes)]), length, durable: length, damaged_from: None },
+        );
     }
 }
 
@@ -74,9 +79,15 @@ pub(super) struct Log {
     pub(super) chunks: BTreeMap<u64, Bytes>,
     pub(super) length: u64,
     pub(super) durable: u64,
+    /// Offset behind which no byte can be read.
+    pub(super) damaged_from: Option<u64>,
 }
 
 impl Log {
+    pub(super) fn is_damaged(&self, offset: u64, length: u64) -> bool {
+        self.damaged_from.is_some_and(|from| self.length.min(offset + length) > from)
+    }
+
     pub(super) fn read(&self, offset: u64, length: u64) -> Bytes {
         let end = self.length.min(offset + length);
         let mut out = BytesMut::new();

@@ -1,7 +1,7 @@
 //! Stored bundles that this node has signed and encrypted, as they were recorded: another version must read them.
 
 use super::encryption::{encrypts, key, requires};
-use super::forwarding::{HOUR, MINUTE, has_arrived};
+use super::forwarding::{EARTH, HOUR, MINUTE, MOON, ORBITER, chain, has_arrived, random};
 use super::world::{Payload, World};
 use crate::bp::bpsec::Algorithm;
 use crate::service::{RecordId, SendOptions};
@@ -74,4 +74,42 @@ fn recorded_bundles_are_read_sent_decrypted_and_verified() {
     assert!(world.nodes[earth].user.inbox.iter().all(|taken| taken.2 == TEXT));
     let counters = *world.agent(earth).counters();
     assert_eq!((counters.signatures_valid, counters.decrypted), (2, 1));
+}
+
+/// A small bundle waits at a node that has crashed.
+fn waiting() -> World {
+    let mut world = chain(10);
+    world.start_all();
+    world.run_for(MINUTE);
+    world.cut(1);
+    let payload = Payload::Given(random(1, 300));
+    world.send(MOON, 1, "dtn://earth/in", payload, SendOptions::default());
+    world.run_for(MINUTE);
+    assert_eq!(world.agent(ORBITER).holds().0, 1);
+    world.crash(ORBITER);
+    world
+}
+
+/// The bundle itself is verified, and goes on.
+#[test]
+fn damage_in_what_was_appended_costs_no_small_bundle() {
+    let mut world = waiting();
+    let bundle = world.nodes[ORBITER].disk.records.values_mut().max_by_key(|log| log.length);
+    let bundle = bundle.expect("it is stored");
+    bundle.damaged_from = Some(bundle.length - 1);
+    world.start(ORBITER);
+    world.heal(1);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.agent(ORBITER).counters().deleted_storage, 0);
+}
+
+/// No bundle has to wait for the next start because of it.
+#[test]
+fn a_device_that_fails_for_a_moment_hides_no_bundle_from_a_start() {
+    let mut world = waiting();
+    world.nodes[ORBITER].disk.failing_reads = 4;
+    world.start(ORBITER);
+    world.heal(1);
+    world.run_until(HOUR, "delivery", |world| has_arrived(world, EARTH, 1));
+    assert_eq!(world.agent(ORBITER).counters().deleted_storage, 0);
 }

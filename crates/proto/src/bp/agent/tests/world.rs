@@ -11,8 +11,8 @@ use crate::engine::{Engine, drain};
 use crate::rng::Rng;
 use crate::service::{
     AppRequest, BpaRequest, BundlesIndication, BundlesRequest, CloseReason, DownReason, LinkId,
-    ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, SteadyReading, StorageIndication,
-    StorageRequest, TransferFailure, TransferId,
+    ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, SteadyReading, StorageFailure,
+    StorageIndication, StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::{Duration, Instant};
 use crate::wrap::Checked;
@@ -488,9 +488,14 @@ impl World {
                 log.durable = up_to;
                 StorageIndication::Stored { record, up_to }
             }
+            StorageRequest::Read { record, offset, .. } if disk.failing_reads > 0 => {
+                disk.failing_reads -= 1;
+                StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
+            }
             StorageRequest::Read { record, offset, length } => match disk.records.get(&record) {
-                None => {
-                    StorageIndication::Failed { record, failure: crate::service::StorageFailure::Missing }
+                None => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing },
+                Some(log) if log.is_damaged(offset, length.into()) => {
+                    StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Damaged }
                 }
                 Some(log) => {
                     StorageIndication::Data { record, offset, data: log.read(offset, length.into()) }
