@@ -5,7 +5,7 @@ use longwire_lab::error::Error;
 use longwire_lab::scenario::Scenario;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyMapping, PySet, PyString};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -59,6 +59,11 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(dictionary) = given.cast::<PyDict>() {
         return Ok(Value::Table(table_at(dictionary, depth)?));
     }
+    if let Ok(mapping) = given.cast::<PyMapping>() {
+        let entries = PyDict::new(given.py());
+        entries.update(mapping)?;
+        return Ok(Value::Table(table_at(&entries, depth)?));
+    }
     if let Ok(flag) = given.cast::<PyBool>() {
         return Ok(Value::Boolean(flag.is_true()));
     }
@@ -68,6 +73,10 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(number) = given.cast::<PyFloat>() {
         return Ok(Value::Float(number.extract()?));
     }
+    // Scalars and arrays of NumPy, which have more methods than they can carry out.
+    if given.hasattr("tolist")? {
+        return value(&given.call_method0("tolist")?, depth + 1);
+    }
     if given.hasattr("__index__")? {
         return Ok(Value::Integer(given.extract()?));
     }
@@ -75,7 +84,11 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let path: PathBuf = given.extract()?;
         return Ok(Value::String(path.display().to_string()));
     }
-    if given.hasattr("__len__")? {
+    // The order of a set differs from process to process, and bytes are no list of numbers to anybody.
+    let is_list = !given.is_instance_of::<PyBytes>()
+        && !given.is_instance_of::<PySet>()
+        && !given.is_instance_of::<PyFrozenSet>();
+    if is_list && given.hasattr("__len__")? {
         let items = given.try_iter()?.map(|item| value(&item?, depth + 1));
         return Ok(Value::Array(items.collect::<PyResult<_>>()?));
     }

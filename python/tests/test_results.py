@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import re
 import subprocess
+import types
 from decimal import Decimal
 
 import numpy
@@ -121,6 +122,16 @@ def test_a_ranking_is_a_table_too(tmp_path):
     assert [place["protocol"] for place in document] == list(ranking["protocol"])
     assert [place["transfer_s"] for place in document] == result.ranking["transfer_s"].to_list()
     assert "--link slow.toml" in result.command and "longwire compare" in result.command
+
+
+def test_a_scenario_takes_the_values_of_numpy_and_other_mappings_and_no_sets(scenario):
+    rates = numpy.logspace(-6, -5, 2)
+    plain = longwire.run(scenario | {"sweep": {"channel.ber": rates.tolist()}}, runs=1)
+    arrays = longwire.run(types.MappingProxyType(scenario) | {"sweep": types.MappingProxyType({"channel.ber": rates})}, runs=1)
+    assert arrays.json() == plain.json()
+    for value in [{0.0, 1e-6}, frozenset({0.0}), b"\x00\x01"]:
+        with pytest.raises(TypeError, match="is no value of a scenario"):
+            longwire.run(scenario | {"sweep": {"channel.ber": value}}, runs=1)
 
 
 def test_a_notebook_shows_the_page(scenario):

@@ -136,6 +136,12 @@ def test_lost_tasks_are_tried_again_and_never_more_are_under_way_than_there_is_r
     assert unsteady.cancelled == 5, "the others are given up"
 
 
+def test_a_worker_that_ends_its_executor_is_an_error_with_a_hint(scenario, grid):
+    executor = concurrent.futures.ProcessPoolExecutor(2, initializer=os._exit, initargs=(9,))
+    with executor, pytest.raises(longwire.Error, match="a worker of the executor ended"):
+        longwire.sweep(scenario, grid, runs=2, on=executor)
+
+
 def test_outcomes_count_once_and_only_for_their_task(scenario, grid, here):
     tasks = longwire._longwire.TaskList(scenario, "scenario", grid, 20, 5, None)
     outcomes = [longwire._longwire.play(tasks[at]) for at in range(3)]

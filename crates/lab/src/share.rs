@@ -1,12 +1,13 @@
 //! Outcomes of a part of the runs of a scenario as bytes, on the way from the process that makes the runs to the one that
 //! puts the result together.
 //!
-//! A file has a line with its kind and the version of the program, and the values after it in the format of postcard, in which
-//! every number keeps all its bits. Other versions can play other runs for the same seed, so they are refused.
+//! A file has a line with its kind and the version of the program, the values after it in the format of postcard, in which every
+//! number keeps all its bits, and their CRC-32C. Other versions can play other runs for the same seed, so they are refused.
 
 use crate::bench::{Case, Run, Shard, Trial};
 use crate::error::Error;
 use crate::scenario::Options;
+use longwire_proto::codec::crc::crc32c;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,6 +17,9 @@ use toml::{Table, Value};
 
 /// Ending of the files of shares.
 pub const ENDING: &str = "share";
+
+/// Maximum number of missing shares that an error names.
+const NAMED_MAX: usize = 20;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -126,7 +130,7 @@ impl PackedOutcome {
     }
 
     fn unpacked<T: Trial<Outcome: DeserializeOwned>>(&self) -> Result<T::Outcome, Error> {
-        postcard::from_bytes(&self.bytes).map_err(|_| damaged(ENDING))
+        whole(&self.bytes).ok_or_else(|| damaged(ENDING))
     }
 }
 
@@ -207,14 +211,17 @@ pub fn join(shares: Vec<(String, Share)>) -> Result<(Assignment, Outcomes), Erro
 }
 
 fn check_complete(names: &BTreeMap<usize, Vec<&str>>, count: usize) -> Result<(), Error> {
-    let missing: Vec<String> = (1..=count)
-        .filter(|index| !names.contains_key(index))
-        .map(|index| Shard { index, count }.to_string())
-        .collect();
+    let absent = (1..=count).filter(|index| !names.contains_key(index));
+    let mut missing: Vec<String> =
+        absent.map(|index| Shard { index, count }.to_string()).take(NAMED_MAX).collect();
     let mut wrong = String::new();
-    if !missing.is_empty() {
-        let verb = if missing.len() == 1 { "is" } else { "are" };
-        let _ = write!(wrong, "{} of {count} shares {verb} missing: {}", missing.len(), missing.join(", "));
+    let number = count - names.len();
+    if number > 0 {
+        let verb = if number == 1 { "is" } else { "are" };
+        if number > missing.len() {
+            missing.push(format!("and {} more", number - missing.len()));
+        }
+        let _ = write!(wrong, "{number} of {count} shares {verb} missing: {}", missing.join(", "));
     }
     for (index, names) in names.iter().filter(|(_, names)| names.len() > 1) {
         let separator = if wrong.is_empty() { "" } else { "\n" };
@@ -235,7 +242,16 @@ fn heading(kind: &str) -> String {
 
 fn encoded(kind: &str, value: &impl Serialize) -> Vec<u8> {
     let head = format!("{}{VERSION}\n", heading(kind)).into_bytes();
-    postcard::to_extend(value, head).expect("a Vec takes everything")
+    let body_at = head.len();
+    let mut bytes = postcard::to_extend(value, head).expect("a Vec takes everything");
+    let check = crc32c(&bytes[body_at..]);
+    bytes.extend_from_slice(&check.to_be_bytes());
+    bytes
+}
+
+/// Reads a value that takes all of the bytes.
+fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 
 fn decoded<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, Error> {
@@ -247,7 +263,9 @@ fn decoded<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, Error> {
         return Err(Error::new(format!("the {kind} is from longwire {version}, and this is {VERSION}"))
             .hint("use the same version everywhere; others can play other runs for the same seed"));
     }
-    postcard::from_bytes(&body[1..]).map_err(|_| damaged(kind))
+    let (body, check) = body[1..].split_last_chunk().ok_or_else(|| damaged(kind))?;
+    let is_good = crc32c(body).to_be_bytes() == *check;
+    is_good.then(|| whole(body)).flatten().ok_or_else(|| damaged(kind))
 }
 
 fn damaged(kind: &str) -> Error {

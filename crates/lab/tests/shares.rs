@@ -158,4 +158,21 @@ fn bytes_of_another_version_or_another_kind_and_damaged_ones_are_refused() {
     for damaged in [&b""[..], &bytes[..bytes.len() - 1], b"PK\x03\x04\n", &share.assignment.to_bytes()] {
         assert!(refused(damaged).starts_with("not a complete share of longwire"), "{damaged:?}");
     }
+    // A bit of a number that was received is wrong, wherever it is.
+    for at in (end + 1..bytes.len()).step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        assert!(refused(&damaged).starts_with("not a complete share of longwire"), "at {at}");
+    }
+    assert!(refused(&[&bytes[..], b"more"].concat()).starts_with("not a complete share of longwire"));
+}
+
+#[test]
+fn only_some_of_very_many_missing_shares_are_named() {
+    let (name, text) = SCENARIOS[2];
+    let mut all = shares(name, text, 2);
+    all[0].1.assignment.shard.count = 1_000_000_000;
+    let said = share::join(vec![all.remove(0)]).expect_err("most are missing").to_string();
+    assert!(said.starts_with("999999999 of 1000000000 shares are missing: 2/1000000000, "), "{said}");
+    assert!(said.contains("21/1000000000, and 999999979 more") && said.len() < 1000, "{said}");
 }

@@ -110,9 +110,16 @@ class DaskWorkers:
         return self._client.submit(play_task, task, pure=False)
 
     def finished(self, handles: list[Any]) -> list[Any]:
-        from distributed import wait
+        from distributed import CancelledError, wait
 
-        return list(wait(handles, return_when="FIRST_COMPLETED").done)
+        try:
+            return list(wait(handles, return_when="FIRST_COMPLETED").done)
+        except CancelledError:
+            # Somebody else has cancelled a task, or the scheduler has been restarted.
+            cancelled = [handle for handle in handles if handle.cancelled()]
+            if not cancelled:
+                raise
+            return cancelled
 
     def outcomes(self, handle: Any) -> bytes:
         from distributed import CancelledError, KilledWorker
@@ -137,6 +144,10 @@ class RayWorkers:
         self._ray = ray
         # Lost tasks are counted here, and not twice.
         self._play = ray.remote(num_cpus=1, max_retries=0)(play_task)
+        names = ["WorkerCrashedError", "ObjectLostError", "NodeDiedError", "OutOfMemoryError", "LocalRayletDiedError"]
+        # Not every version of Ray has all of them.
+        found = [getattr(ray.exceptions, name, None) for name in names]
+        self._losses = tuple(loss for loss in found if loss is not None)
 
     def places(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 1))
@@ -148,13 +159,12 @@ class RayWorkers:
         return self._ray.wait(handles, num_returns=1)[0]
 
     def outcomes(self, handle: Any) -> bytes:
-        exceptions = self._ray.exceptions
         try:
             return self._ray.get(handle)
-        except exceptions.RayTaskError as error:
-            raise error.cause from error
-        except (exceptions.WorkerCrashedError, exceptions.ObjectLostError, exceptions.NodeDiedError) as error:
+        except self._losses as error:
             raise Lost(str(error)) from error
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from error
 
     def cancel(self, handles: list[Any]) -> None:
         for handle in handles:
@@ -171,15 +181,28 @@ class ExecutorWorkers:
         return getattr(self._executor, "_max_workers", None) or 1
 
     def submit(self, task: bytes) -> Any:
-        return self._executor.submit(play_task, task)
+        try:
+            return self._executor.submit(play_task, task)
+        except concurrent.futures.BrokenExecutor as error:
+            raise _broken(error) from error
 
     def finished(self, handles: list[Any]) -> list[Any]:
         done, _ = concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED)
         return list(done)
 
     def outcomes(self, handle: Any) -> bytes:
-        return handle.result()
+        try:
+            return handle.result()
+        except concurrent.futures.BrokenExecutor as error:
+            raise _broken(error) from error
 
     def cancel(self, handles: list[Any]) -> None:
         for handle in handles:
             handle.cancel()
+
+
+def _broken(error: concurrent.futures.BrokenExecutor) -> Error:
+    return Error(
+        f"a worker of the executor ended, and the executor with it: {error}",
+        "look for the end of the worker in its log; perhaps its memory is too small for a run",
+    )

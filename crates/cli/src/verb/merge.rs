@@ -52,7 +52,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn read(file: &Path) -> Result<(String, Share), Error> {
-    let bytes = longwire_settings::file::read(file).map_err(|error| unreadable(file, &error))?;
+    let bytes = fs::read(file).map_err(|error| unreadable(file, &error))?;
     let share = Share::from_bytes(&bytes).map_err(|error| error.within(file.display()))?;
     Ok((file.display().to_string(), share))
 }

@@ -45,7 +45,7 @@ enum Phase {
     #[default]
     Listing,
     /// Records are being read.
-    Reading(Restore),
+    Reading(Box<Restore>),
     /// The number of this start is being stored.
     Booting { record: RecordId, old: Vec<RecordId> },
     /// The start is complete.
@@ -227,7 +227,8 @@ impl Agent {
         }
         // A start whose boot record is torn has left its number in the record IDs.
         let boot = records.iter().map(|(record, _)| record.0 >> BOOT_SHIFT).max();
-        self.startup.phase = Phase::Reading(Restore { waiting: records.into(), boot, ..Restore::default() });
+        self.startup.phase =
+            Phase::Reading(Box::new(Restore { waiting: records.into(), boot, ..Restore::default() }));
         self.look_further(now);
     }
 
