@@ -137,7 +137,8 @@ def test_lost_tasks_are_tried_again_and_never_more_are_under_way_than_there_is_r
 
 
 def test_a_worker_that_ends_its_executor_is_an_error_with_a_hint(scenario, grid):
-    executor = concurrent.futures.ProcessPoolExecutor(2, initializer=os._exit, initargs=(9,))
+    spawn = multiprocessing.get_context("spawn")
+    executor = concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn, initializer=os._exit, initargs=(9,))
     with executor, pytest.raises(longwire.Error, match="a worker of the executor ended"):
         longwire.sweep(scenario, grid, runs=2, on=executor)
 

@@ -215,7 +215,7 @@ fn check_complete(names: &BTreeMap<usize, Vec<&str>>, count: usize) -> Result<()
     let mut missing: Vec<String> =
         absent.map(|index| Shard { index, count }.to_string()).take(NAMED_MAX).collect();
     let mut wrong = String::new();
-    let number = count - names.len();
+    let number = count - names.keys().filter(|index| (1..=count).contains(*index)).count();
     if number > 0 {
         let verb = if number == 1 { "is" } else { "are" };
         if number > missing.len() {
