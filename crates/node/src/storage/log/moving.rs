@@ -116,7 +116,7 @@ impl Log {
         let (mut copies, mut lost) = (Vec::new(), Vec::new());
         for (record, chunk) in tried {
             let read = match reader.chunk(&chunk) {
-                // What is wrong on the way from the device is wrong once.
+                // A disturbance on the way from the device does not repeat itself.
                 Err(StorageFailure::Damaged) if !chunk.is_lost() => {
                     reader.forget(&chunk);
                     reader.chunk(&chunk)
