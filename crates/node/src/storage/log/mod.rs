@@ -417,8 +417,8 @@ impl Log {
         let written = composed.write(&self.device, &file, start);
         let is_written = written.is_ok();
         if let Err(error) = written.and_then(|()| self.device.sync_data(&file)) {
-            // No part of the failed write may reappear at the next start. After a failed sync nobody knows which pages of the file
-            // are on the device, also of those before.
+            // The failed write must not reappear in part at the next start. After a failed sync the state of all its pages on the
+            // device is unknown, also of those before.
             let is_cut = file.set_len(start).is_ok() && self.device.sync_all(&file).is_ok();
             self.may_have_torn_bytes = is_written || !is_cut;
             return Err(error);

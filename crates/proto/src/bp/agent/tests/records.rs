@@ -103,7 +103,7 @@ fn damage_in_what_was_appended_costs_no_small_bundle() {
     assert_eq!(world.agent(ORBITER).counters().deleted_storage, 0);
 }
 
-/// No bundle has to wait for the next start because of it.
+/// The bundle does not wait for the next start because of it.
 #[test]
 fn a_device_that_fails_for_a_moment_hides_no_bundle_from_a_start() {
     let mut world = waiting();
