@@ -88,9 +88,6 @@ impl Disk {
     }
 
     pub(crate) fn handle_request(&mut self, now: Instant, request: StorageRequest) {
-        if !self.failing {
-            core::mem::take(&mut self.unremoved).into_iter().for_each(|record| self.remove(now, record));
-        }
         match request {
             StorageRequest::Append { record, data } => self.append(now, record, data),
             StorageRequest::Remove { record } => self.remove(now, record),
@@ -156,8 +153,11 @@ impl Disk {
     }
 
     /// While failing, the disk answers every append and read with a failure; it removes records later.
-    pub(crate) fn set_failing(&mut self, failing: bool) {
+    pub(crate) fn set_failing(&mut self, now: Instant, failing: bool) {
         self.failing = failing;
+        if !failing {
+            core::mem::take(&mut self.unremoved).into_iter().for_each(|record| self.remove(now, record));
+        }
     }
 
     /// Returns the records that would survive a crash, with their durable lengths.

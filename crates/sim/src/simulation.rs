@@ -530,7 +530,10 @@ impl<A: Service> Simulation<A> {
                     self.network.lines[line as usize].config.delay = delay;
                 }
             }
-            InjectedFault::DiskFails(node, failing) => self.nodes[node.0 as usize].disk.set_failing(failing),
+            InjectedFault::DiskFails(node, failing) => {
+                self.nodes[node.0 as usize].disk.set_failing(self.network.now, failing);
+                self.settle(node, false);
+            }
             InjectedFault::DamageAnyRecord(node) => self.damage_any(node),
         }
     }

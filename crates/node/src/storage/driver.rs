@@ -1,32 +1,28 @@
 //! Drives a [`Backend`] on two threads, and answers from memory where possible.
 
-use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
+use super::backend::{Backend, StoreReader, StoreWrite};
 use super::memory_store::MemoryStore;
 use super::recent::Recent;
+use super::writer::Writer;
 use bytes::Bytes;
 use longwire_proto::service::{RecordId, StorageIndication, StorageRequest};
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-/// Size assumed for an entry of a batch in addition to its data, bytes.
-const ENTRY_BYTES: usize = 64;
 /// Data shorter than this is copied, so that it does not keep a larger buffer in memory.
 const OWN_BYTES: usize = 16 * 1024;
 /// Number of reads after which the reader reports, at the latest, and their length in bytes: the engines work on them while it
 /// continues.
 const REPORTED_AT_ONCE: usize = 64;
 const REPORTED_BYTES: u64 = 256 * 1024;
-/// Maximum number of removals that a batch repeats.
-const REPEATED_MAX: usize = 4096;
 /// Callback with which a thread reports to the engines' task.
 pub(crate) type Tell = Box<dyn Fn(Vec<StorageIndication>) + Send + Sync>;
 
-enum Job {
+/// Request to a thread.
+pub(super) enum Job {
     Write(StoreWrite),
     Read { record: RecordId, offset: u64, length: u32 },
     List,
@@ -55,10 +51,10 @@ enum StoreKind {
 
 /// Counters of durable writes since the start.
 #[derive(Debug, Default)]
-struct SyncCounters {
-    batches: AtomicU64,
+pub(super) struct SyncCounters {
+    pub(super) batches: AtomicU64,
     /// Bytes of data.
-    bytes: AtomicU64,
+    pub(super) bytes: AtomicU64,
 }
 
 struct DiskStore {
@@ -329,193 +325,25 @@ fn run_reader(
     }
 }
 
-fn read(reader: &dyn StoreReader, record: RecordId, offset: u64, length: u32) -> StorageIndication {
+/// Carries out a read.
+pub(super) fn read(
+    reader: &dyn StoreReader,
+    record: RecordId,
+    offset: u64,
+    length: u32,
+) -> StorageIndication {
     match reader.read(record, offset, length) {
         Ok(data) => StorageIndication::Data { record, offset, data },
         Err(failure) => StorageIndication::ReadFailed { record, offset, failure },
     }
 }
 
-struct Writer {
-    backend: Box<dyn Backend>,
-    reader: Box<dyn StoreReader>,
-    waiting: VecDeque<Job>,
-    /// Records whose appends are dropped until they are removed.
-    refused: BTreeSet<RecordId>,
-    /// Records whose removal has failed with the device; it is repeated with the next batch.
-    unremoved: BTreeSet<RecordId>,
-    /// Bytes of data not yet written.
-    unwritten: Arc<AtomicU64>,
-    synced: Arc<SyncCounters>,
-}
-
-impl Writer {
-    fn new(backend: Box<dyn Backend>, unwritten: Arc<AtomicU64>, synced: Arc<SyncCounters>) -> Self {
-        let reader = backend.reader();
-        let (waiting, refused, unremoved) = (VecDeque::new(), BTreeSet::new(), BTreeSet::new());
-        Writer { backend, reader, waiting, refused, unremoved, unwritten, synced }
-    }
-
-    fn run(mut self, jobs: &mpsc::Receiver<Vec<Job>>, tell: &Tell) {
-        let mut tends = false;
-        loop {
-            if self.waiting.is_empty() {
-                // Maintenance runs while there is nothing else to do.
-                let rests = if tends { Some(Duration::ZERO) } else { self.backend.maintenance_pause() };
-                let next = match rests {
-                    Some(rest) => jobs.recv_timeout(rest),
-                    None => jobs.recv().map_err(Into::into),
-                };
-                match next {
-                    Ok(more) => self.waiting.extend(more),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-            while let Ok(more) = jobs.try_recv() {
-                self.waiting.extend(more);
-            }
-            let answers = self.step();
-            if !answers.is_empty() {
-                tell(answers);
-            }
-            tends = self.backend.maintain();
-        }
-    }
-
-    /// Carries out waiting jobs: all writes up to the next read or listing as one batch, or that read or listing.
-    fn step(&mut self) -> Vec<StorageIndication> {
-        match self.waiting.front() {
-            Some(Job::Write(_)) => self.write(),
-            Some(Job::Read { .. } | Job::List) => {
-                let answer = match self.waiting.pop_front() {
-                    Some(Job::Read { record, offset, length }) => read(&*self.reader, record, offset, length),
-                    _ => StorageIndication::Listed { records: self.backend.list() },
-                };
-                vec![answer]
-            }
-            None => Vec::new(),
-        }
-    }
-
-    fn write(&mut self) -> Vec<StorageIndication> {
-        let bytes_max = self.backend.batch_bytes_max();
-        let repeated = std::iter::from_fn(|| self.unremoved.pop_first()).take(REPEATED_MAX);
-        let mut batch: Vec<StoreWrite> = repeated.map(|record| StoreWrite::Remove { record }).collect();
-        let (mut bytes, mut taken, mut weight) = (0, 0, 0);
-        while weight < bytes_max
-            && let Some(Job::Write(_)) = self.waiting.front()
-        {
-            let Some(Job::Write(mut write)) = self.waiting.pop_front() else {
-                unreachable!("it was just seen")
-            };
-            if let Some(rest) = split(&mut write, bytes_max) {
-                self.waiting.push_front(Job::Write(rest));
-            }
-            let length = if let StoreWrite::Append { data, .. } = &write { data.len() } else { 0 };
-            taken += length as u64;
-            if self.drops(&write) {
-                continue;
-            }
-            if let StoreWrite::Append { record, .. } = write
-                && self.unremoved.remove(&record)
-            {
-                // Its ID is used again.
-                batch.push(StoreWrite::Remove { record });
-            }
-            bytes += length;
-            weight += length + ENTRY_BYTES;
-            put(&mut batch, write);
-        }
-        let answers = match self.backend.write(&batch) {
-            Ok(()) => {
-                self.synced.batches.fetch_add(1, Ordering::Relaxed);
-                self.synced.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-                batch.iter().map(done).collect()
-            }
-            Err(refusal) => batch.iter().filter_map(|write| self.refuse(write, refusal)).collect(),
-        };
-        self.unwritten.fetch_sub(taken, Ordering::Relaxed);
-        answers
-    }
-
-    /// Returns true for an append after a refused one of the same record: no data may take the place of the refused data.
-    fn drops(&mut self, write: &StoreWrite) -> bool {
-        match write {
-            StoreWrite::Append { record, .. } => self.refused.contains(record),
-            StoreWrite::Remove { record } => {
-                self.refused.remove(record);
-                false
-            }
-        }
-    }
-
-    fn refuse(&mut self, write: &StoreWrite, refusal: BatchRefusal) -> Option<StorageIndication> {
-        match (write, refusal) {
-            (StoreWrite::Append { record, .. }, _) => {
-                // Reported once per record, even with several appends in the batch.
-                let first = self.refused.insert(*record);
-                first.then_some(match refusal {
-                    BatchRefusal::Full => StorageIndication::Full { record: *record },
-                    BatchRefusal::Device => StorageIndication::AppendFailed { record: *record },
-                })
-            }
-            (StoreWrite::Remove { record }, BatchRefusal::Full) => {
-                // The record's refused appends came before this removal.
-                self.refused.remove(record);
-                Some(StorageIndication::Removed { record: *record })
-            }
-            (StoreWrite::Remove { record }, BatchRefusal::Device) => {
-                self.unremoved.insert(*record);
-                None
-            }
-        }
-    }
-}
-
-/// Splits off the part of an append that exceeds a length.
-fn split(write: &mut StoreWrite, length: usize) -> Option<StoreWrite> {
-    match write {
-        StoreWrite::Append { record, offset, data } if data.len() > length => {
-            let rest = data.split_off(length);
-            Some(StoreWrite::Append { record: *record, offset: *offset + length as u64, data: rest })
-        }
-        _ => None,
-    }
-}
-
-/// Adds a write to a batch; short appends to the same record are merged.
-fn put(batch: &mut Vec<StoreWrite>, write: StoreWrite) {
-    const MERGED_BYTES_MAX: usize = 16 * 1024;
-    if let (
-        Some(StoreWrite::Append { record, data, .. }),
-        StoreWrite::Append { record: next, data: more, .. },
-    ) = (batch.last_mut(), &write)
-        && record == next
-        && data.len() + more.len() <= MERGED_BYTES_MAX
-    {
-        let mut merged = bytes::BytesMut::with_capacity(data.len() + more.len());
-        merged.extend_from_slice(data);
-        merged.extend_from_slice(more);
-        *data = merged.freeze();
-        return;
-    }
-    batch.push(write);
-}
-
-fn done(write: &StoreWrite) -> StorageIndication {
-    match write {
-        StoreWrite::Append { record, offset, data } => {
-            StorageIndication::Stored { record: *record, up_to: offset + data.len() as u64 }
-        }
-        StoreWrite::Remove { record } => StorageIndication::Removed { record: *record },
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::backend::BatchRefusal;
     use super::super::volatile::VolatileStore;
     use super::*;
+    use std::time::Duration;
 
     /// The engines may send requests for a record after it was refused, before they learn of the refusal.
     #[test]
@@ -552,22 +380,23 @@ mod tests {
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 4 }]);
     }
 
-    /// The engines do not ask again.
+    /// The engines do not ask again, and possibly write nothing more.
     #[test]
-    fn a_removal_that_fails_is_repeated_with_the_next_batch() {
+    fn a_removal_that_fails_is_repeated() {
         let disk = VolatileStore::default();
         let (mut drive, mut ask) = start(&disk, 1 << 20);
-        let append = |record| StorageRequest::Append { record: RecordId(record), data: "data".into() };
-        ask(&mut drive, append(1));
+        let records = [RecordId(1), RecordId(2)];
+        for record in records {
+            ask(&mut drive, StorageRequest::Append { record, data: "data".into() });
+        }
         disk.refuse(1);
-        drive.request(Instant::ZERO, StorageRequest::Remove { record: RecordId(1) });
-        drive.flush();
-        disk.wait_for_refusals(0, Duration::from_secs(60));
-        let said = ask(&mut drive, append(2));
-        let removed = StorageIndication::Removed { record: RecordId(1) };
-        assert_eq!(said, [removed, StorageIndication::Stored { record: RecordId(2), up_to: 4 }]);
-        let listed = ask(&mut drive, StorageRequest::List);
-        assert_eq!(listed, [StorageIndication::Listed { records: vec![(RecordId(2), 4)] }]);
+        let removed = ask(&mut drive, StorageRequest::Remove { record: records[0] });
+        assert_eq!(removed, [StorageIndication::Removed { record: records[0] }]);
+        // And at the end.
+        disk.refuse(1);
+        drive.request(Instant::ZERO, StorageRequest::Remove { record: records[1] });
+        drop(drive);
+        assert_eq!(disk.open().list(), []);
     }
 
     /// Starts a store over this disk, with a cache of this size for durable data.
@@ -651,51 +480,6 @@ mod tests {
         disk.hold(false);
     }
 
-    /// Disk with a limit of ten bytes per batch.
-    struct Narrow(VolatileStore);
-
-    impl Backend for Narrow {
-        fn list(&mut self) -> Vec<(RecordId, u64)> {
-            self.0.list()
-        }
-
-        fn write(&mut self, batch: &[StoreWrite]) -> Result<(), BatchRefusal> {
-            self.0.write(batch)
-        }
-
-        fn batch_bytes_max(&self) -> usize {
-            10
-        }
-
-        fn reader(&self) -> Box<dyn StoreReader> {
-            self.0.reader()
-        }
-    }
-
-    #[test]
-    fn an_append_is_split_only_where_it_is_longer_than_a_batch() {
-        const RECORD: RecordId = RecordId(7);
-        for (length, steps) in [(9, &[9][..]), (10, &[10]), (11, &[10, 11]), (30, &[10, 20, 30])] {
-            let disk = VolatileStore::default();
-            let mut writer =
-                Writer::new(Box::new(Narrow(disk.open())), Arc::new(AtomicU64::new(length)), Arc::default());
-            let data = Bytes::from((1..=length as u8).collect::<Vec<u8>>());
-            writer.waiting.push_back(Job::Write(StoreWrite::Append {
-                record: RECORD,
-                offset: 0,
-                data: data.clone(),
-            }));
-            let stored = |up_to: &u64| vec![StorageIndication::Stored { record: RECORD, up_to: *up_to }];
-            for up_to in steps {
-                assert_eq!(writer.step(), stored(up_to), "{length} bytes");
-            }
-            assert_eq!(writer.step(), [], "{length} bytes: that was all");
-            assert_eq!(disk.syncs(), steps.len() as u64);
-            assert_eq!(writer.unwritten.load(Ordering::Relaxed), 0);
-            assert_eq!(disk.open().reader().read(RECORD, 0, 100), Ok(data));
-        }
-    }
-
     /// Disk with maintenance to do three times, while nothing is written.
     struct Restless {
         disk: VolatileStore,
@@ -739,28 +523,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn short_appends_to_one_record_become_one() {
-        let append = |record, offset: u64, length: usize| StoreWrite::Append {
-            record: RecordId(record),
-            offset,
-            data: Bytes::from(vec![length as u8; length]),
-        };
-        let mut batch = Vec::new();
-        put(&mut batch, append(1, 0, 6000));
-        put(&mut batch, append(1, 6000, 10_384));
-        let [StoreWrite::Append { record: RecordId(1), offset: 0, data }] = &batch[..] else {
-            panic!("{batch:?}")
-        };
-        assert!(data[..6000] == [6000_usize as u8; 6000] && data[6000..] == [10_384_usize as u8; 10_384]);
-        // At most 16 KiB are merged, and writes of other records are kept separate.
-        put(&mut batch, append(1, 16_384, 1));
-        put(&mut batch, append(2, 0, 1));
-        put(&mut batch, StoreWrite::Remove { record: RecordId(2) });
-        put(&mut batch, append(2, 0, 1));
-        assert_eq!(batch.len(), 5);
-    }
-
     /// A sender that fills the store and leaves does not leave state behind, in whatever order the events arrive.
     #[test]
     fn what_was_refused_and_removed_is_forgotten() {
@@ -788,11 +550,5 @@ mod tests {
         heard.iter().for_each(|said| drive.heard(said));
         let StoreKind::Disk(store) = &drive.store else { panic!("it is on a disk") };
         assert_eq!(store.refused, BTreeSet::new());
-        // Both in one batch.
-        let mut writer = Writer::new(Box::new(disk.open()), Arc::new(AtomicU64::new(30)), Arc::default());
-        writer.waiting.push_back(Job::Write(StoreWrite::Append { record: RECORD, offset: 0, data }));
-        writer.waiting.push_back(Job::Write(StoreWrite::Remove { record: RECORD }));
-        assert_eq!(writer.step(), answers);
-        assert_eq!(writer.refused, BTreeSet::new());
     }
 }

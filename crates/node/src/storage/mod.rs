@@ -26,6 +26,7 @@ mod recent;
 #[cfg(test)]
 #[path = "../../tests/common/volatile.rs"]
 mod volatile;
+mod writer;
 
 pub use backend::{Backend, BatchRefusal, StoreOpener, StoreReader, StoreWrite};
 pub(crate) use driver::StorageDriver;

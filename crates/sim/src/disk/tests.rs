@@ -263,11 +263,11 @@ fn a_damaged_record_and_a_failing_device_say_so() {
     append(&mut disk, Instant::ZERO, 1, b"hello");
     assert!(disk.damage(RecordId(1)) && !disk.damage(RecordId(2)));
     read(&mut disk, Instant::ZERO, 1, 0, 5);
-    disk.set_failing(true);
+    disk.set_failing(Instant::ZERO, true);
     append(&mut disk, Instant::ZERO, 1, b"more");
     read(&mut disk, Instant::ZERO, 1, 2, 1);
     remove(&mut disk, Instant::ZERO, 1);
-    disk.set_failing(false);
+    disk.set_failing(Instant::ZERO, false);
     append(&mut disk, Instant::ZERO, 2, b"hello");
     let said: Vec<Says> = until_quiet(&mut disk, Instant::ZERO).into_iter().map(|said| said.1).collect();
     let (damaged, device) = (StorageFailure::Damaged, StorageFailure::Device);
