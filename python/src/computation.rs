@@ -2,9 +2,10 @@
 
 use longwire_lab::error::Error;
 use longwire_lab::progress::Progress;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -34,7 +35,14 @@ pub(crate) fn compute<R: Send + 'static>(
         let _ = tell.send(outcome);
     });
     let outcome = py.detach(move || watch(told, &progress, report.as_ref()))?;
-    outcome.unwrap_or_else(|panic| resume_unwind(panic)).map_err(|error| exception(py, &error))
+    outcome.map_err(|panic| failed(&*panic))?.map_err(|error| exception(py, &error))
+}
+
+/// A panic, which is a defect of this package, as an exception that tells so, and that `except Exception` catches.
+fn failed(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    PyRuntimeError::new_err(format!("the computation has failed because of a defect of longwire: {text}"))
 }
 
 /// Waits for the outcome.

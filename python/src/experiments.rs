@@ -6,6 +6,7 @@ use crate::result::ExperimentResult;
 use longwire_lab::bench::{self, Bench, Shard};
 use longwire_lab::error::{Error, did_you_mean};
 use longwire_lab::finding::Finding;
+use longwire_lab::format::shell_word;
 use longwire_lab::link::{self, LinkPath};
 use longwire_lab::model::{Changes, Request};
 use longwire_lab::papers::{PAPERS, find, reproduce as reproduced};
@@ -172,13 +173,12 @@ pub(crate) fn model(
     let named: Table =
         input::table(changes)?.into_iter().map(|(name, value)| (name.replace('_', "-"), value)).collect();
     let option = |(name, value): (&String, &Value)| match value {
-        Value::String(text) if text.contains(' ') => format!(" --{name} '{text}'"),
-        Value::String(text) => format!(" --{name} {text}"),
+        Value::String(text) => format!(" --{name} {}", shell_word(text)),
         other => format!(" --{name} {other}"),
     };
     let options: String = named.iter().map(option).collect();
     let length = match &file {
-        Some(file) => format!("--file {}", file.display()),
+        Some(file) => format!("--file {}", shell_word(&file.display().to_string())),
         None => format!("--bytes {file_bytes}"),
     };
     let list = rates.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
@@ -186,5 +186,6 @@ pub(crate) fn model(
     let changes: Changes = toml_text::from_table(named, "model").map_err(wrong)?;
     let contents = file.map(|file| std::fs::read(&file)).transpose()?;
     let request = Request { preset, changes, rates_bps: rates, file_bytes, contents, command };
-    ExperimentResult::new(py, request.finding().map_err(wrong)?)
+    let finding = py.detach(|| request.finding()).map_err(wrong)?;
+    ExperimentResult::new(py, finding)
 }

@@ -5,7 +5,9 @@ use longwire_lab::error::Error;
 use longwire_lab::scenario::Scenario;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyMapping, PySet, PyString};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyMapping, PyMemoryView, PySet, PyString,
+};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -73,9 +75,25 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(number) = given.cast::<PyFloat>() {
         return Ok(Value::Float(number.extract()?));
     }
+    // The order of a set differs from process to process, and bytes are no list of numbers to anybody.
+    let is_set = given.is_instance_of::<PySet>() || given.is_instance_of::<PyFrozenSet>();
+    let is_bytes = given.is_instance_of::<PyBytes>()
+        || given.is_instance_of::<PyByteArray>()
+        || given.is_instance_of::<PyMemoryView>();
+    if is_set || is_bytes {
+        return Err(no_value(given)?);
+    }
     // Scalars and arrays of NumPy, which have more methods than they can carry out.
     if given.hasattr("tolist")? {
-        return value(&given.call_method0("tolist")?, depth + 1);
+        let plain = given.call_method0("tolist")?;
+        // A long double is its own, and so is a complex one.
+        if !plain.get_type().is(given.get_type()) {
+            return value(&plain, depth + 1);
+        }
+        let real = given.py().import("numbers")?.getattr("Real")?;
+        if !given.is_instance(&real)? {
+            return Err(no_value(given)?);
+        }
     }
     if given.hasattr("__index__")? {
         return Ok(Value::Integer(given.extract()?));
@@ -84,19 +102,20 @@ fn value(given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let path: PathBuf = given.extract()?;
         return Ok(Value::String(path.display().to_string()));
     }
-    // The order of a set differs from process to process, and bytes are no list of numbers to anybody.
-    let is_list = !given.is_instance_of::<PyBytes>()
-        && !given.is_instance_of::<PySet>()
-        && !given.is_instance_of::<PyFrozenSet>();
-    if is_list && given.hasattr("__len__")? {
+    if given.hasattr("__len__")? {
         let items = given.try_iter()?.map(|item| value(&item?, depth + 1));
         return Ok(Value::Array(items.collect::<PyResult<_>>()?));
     }
     if given.hasattr("__float__")? {
         return Ok(Value::Float(given.extract()?));
     }
+    Err(no_value(given)?)
+}
+
+/// Error for a value that a scenario cannot contain.
+fn no_value(given: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     let kind = given.get_type().qualname()?;
-    Err(PyTypeError::new_err(format!(
+    Ok(PyTypeError::new_err(format!(
         "a {kind} is no value of a scenario: use numbers, texts, lists and dictionaries"
     )))
 }

@@ -118,17 +118,16 @@ impl ExperimentResult {
 
     /// Writes `report.html`, the JSON document, `records.csv` and `runs.csv` to a directory, which is created if necessary;
     /// returns their paths.
-    fn write(&self, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
-        Ok(self.finding.write(&directory)?)
+    fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
+        Ok(py.detach(|| self.finding.write(&directory))?)
     }
 
     /// Writes packet captures and timelines of the first runs, if `traces=True` was given; returns their paths.
-    fn write_traces(&self, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        for traced in &self.finding.traces {
-            files.extend(trace::write(&directory.join(traced.folder()), &traced.name, &traced.frames)?);
-        }
-        Ok(files)
+    fn write_traces(&self, py: Python<'_>, directory: PathBuf) -> PyResult<Vec<PathBuf>> {
+        let traces = self.finding.traces.iter();
+        let written =
+            traces.map(|traced| trace::write(&directory.join(traced.folder()), &traced.name, &traced.frames));
+        Ok(py.detach(|| written.collect::<io::Result<Vec<_>>>())?.concat())
     }
 
     fn __str__(&self) -> String {

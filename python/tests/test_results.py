@@ -129,7 +129,9 @@ def test_a_scenario_takes_the_values_of_numpy_and_other_mappings_and_no_sets(sce
     plain = longwire.run(scenario | {"sweep": {"channel.ber": rates.tolist()}}, runs=1)
     arrays = longwire.run(types.MappingProxyType(scenario) | {"sweep": types.MappingProxyType({"channel.ber": rates})}, runs=1)
     assert arrays.json() == plain.json()
-    for value in [{0.0, 1e-6}, frozenset({0.0}), b"\x00\x01"]:
+    long = longwire.run(scenario | {"sweep": {"channel.ber": [numpy.longdouble(rate) for rate in rates]}}, runs=1)
+    assert long.json() == plain.json()
+    for value in [{0.0, 1e-6}, frozenset({0.0}), b"\x00\x01", bytearray(2), memoryview(b"\x00\x01"), [numpy.clongdouble(1e-6)]]:
         with pytest.raises(TypeError, match="is no value of a scenario"):
             longwire.run(scenario | {"sweep": {"channel.ber": value}}, runs=1)
 

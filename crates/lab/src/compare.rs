@@ -8,7 +8,7 @@ use crate::bench::{Bench, Trial};
 use crate::chain::{self, Chain};
 use crate::error::Error;
 use crate::finding::Finding;
-use crate::format::{figure, with_error};
+use crate::format::{figure, shell_word, with_error};
 use crate::link::{LinkPath, LinkProfile};
 use crate::progress::Progress;
 use crate::protocols::{self, Protocol, Variant};
@@ -550,7 +550,7 @@ impl Comparison<'_> {
 
     fn command(&self) -> String {
         let files: Vec<String> =
-            self.options.files.iter().map(|path| quoted(&path.display().to_string())).collect();
+            self.options.files.iter().map(|path| shell_word(&path.display().to_string())).collect();
         let said = self.options.runs.or_else(|| (self.runs < self.planned).then_some(self.runs));
         let runs = said.map_or(String::new(), |_| format!(" --runs {}", self.runs));
         let receivers = match self.options.receivers {
@@ -560,7 +560,7 @@ impl Comparison<'_> {
         format!(
             "longwire compare {} --link {} --seed {}{runs}{receivers}",
             files.join(" "),
-            quoted(&self.options.link),
+            shell_word(&self.options.link),
             self.options.seed
         )
     }
@@ -638,14 +638,6 @@ impl Comparison<'_> {
 
 fn bytes_in_words(bytes: u64) -> String {
     if bytes == 1 { "1 byte".into() } else { format!("{} bytes", figure(bytes as f64)) }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || "-_./+,:@%".contains(letter);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 fn file_names(paths: &[PathBuf]) -> String {

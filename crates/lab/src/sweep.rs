@@ -6,6 +6,7 @@ use crate::chain::{self, Chain};
 use crate::contacts::{self, RouterTrial};
 use crate::error::Error;
 use crate::finding::{self, Finding, Shown, Trace};
+use crate::format::shell_word;
 use crate::progress::Progress;
 use crate::radio::{self, RadioScenario};
 use crate::record::{Experiment, distinct};
@@ -192,12 +193,15 @@ impl Sweep {
         };
         let list = |values: &[Value]| values.iter().map(word).collect::<Vec<_>>().join(",");
         let sweeps = self.options.sweeps.iter();
-        let sweeps: String = sweeps.map(|(key, values)| format!(" --sweep {key}={}", list(values))).collect();
+        let sweeps: String = sweeps
+            .map(|(key, values)| format!(" --sweep {}", shell_word(&format!("{key}={}", list(values)))))
+            .collect();
         let share = match self.options.shard {
             Shard::WHOLE => String::new(),
             shard => format!(" --shard {shard}"),
         };
-        let (file, seed) = (self.options.scenario.display(), self.scenario.seed);
+        let file = shell_word(&self.options.scenario.display().to_string());
+        let seed = self.scenario.seed;
         format!("longwire run {file}{sweeps} --runs {runs} --seed {seed}{share}")
     }
 }

@@ -165,6 +165,11 @@ fn bytes_of_another_version_or_another_kind_and_damaged_ones_are_refused() {
         assert!(refused(&damaged).starts_with("not a complete share of longwire"), "at {at}");
     }
     assert!(refused(&[&bytes[..], b"more"].concat()).starts_with("not a complete share of longwire"));
+    for index in [0, 3] {
+        let mut impossible = share.clone();
+        impossible.assignment.shard.index = index;
+        assert!(refused(&impossible.to_bytes()).starts_with("not a complete share of longwire"), "{index}/2");
+    }
 }
 
 #[test]

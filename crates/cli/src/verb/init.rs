@@ -9,6 +9,7 @@ use crate::node_connection::print;
 use crate::output::talk;
 use clap::Args;
 use file::{Peer, Plan, Reach, Tnc};
+use longwire_lab::format::shell_word;
 use longwire_node::Config;
 use longwire_node::tnc::{TransmissionReport, identify};
 use longwire_proto::ax25::Callsign;
@@ -170,7 +171,7 @@ impl Init {
     }
 
     fn next_steps(&self, plan: &Plan) -> String {
-        let file = quoted(&self.config.display().to_string());
+        let file = shell_word(&self.config.display().to_string());
         let page = plan.page.as_ref().map(|page| format!("; its page is http://{page}/")).unwrap_or_default();
         let mut steps = format!(
             "{} is written and checked. Next:\n- run the node{page}\n    longwire node --config {file}\n",
@@ -191,14 +192,6 @@ impl Init {
 }
 
 /// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// Endpoint at which a node receives files.
 fn inbox(node: &str) -> String {
     match node.strip_suffix(".0") {

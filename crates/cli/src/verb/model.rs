@@ -5,6 +5,7 @@ use crate::flag;
 use crate::output::Show;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
+use longwire_lab::format::shell_word;
 use longwire_lab::model::ax25::{Csma, Duplex, LastFrame, PRESETS, Tail};
 use longwire_lab::model::{Changes, Request, StuffingChoice};
 use std::env;
@@ -155,7 +156,7 @@ impl Model {
 
 impl Ax25 {
     fn run(&self) -> CommandResult {
-        let words: Vec<String> = env::args().skip(1).collect();
+        let words: Vec<String> = env::args().skip(1).map(|word| shell_word(&word)).collect();
         let request = Request {
             preset: self.preset.clone(),
             changes: self.changes(),

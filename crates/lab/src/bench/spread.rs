@@ -1,5 +1,6 @@
 //! Work spread over threads with ordered results, the only threads of the lab: their number affects only the duration.
 
+use crate::error::Error;
 use crate::progress::{Abandoned, Progress};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -66,8 +67,9 @@ pub(super) fn spread<R: Send>(
 
 /// Share of the jobs: `2/5` does every fifth job starting with the second, so that five machines do all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Shard {
-    /// Index of the share, from 1.
+    /// Index of the share, from 1 to `count`.
     pub index: usize,
     /// Number of shares.
     pub count: usize,
@@ -89,18 +91,34 @@ impl fmt::Display for Shard {
     }
 }
 
-impl std::str::FromStr for Shard {
-    type Err = crate::error::Error;
-
-    fn from_str(text: &str) -> Result<Shard, Self::Err> {
-        let parsed = text.split_once('/').and_then(|(index, count)| {
-            Some(Shard { index: index.trim().parse().ok()?, count: count.trim().parse().ok()? })
-        });
-        parsed.filter(|shard| 1 <= shard.index && shard.index <= shard.count).ok_or_else(|| {
-            crate::error::Error::new(format!("`{text}` is not a valid share"))
-                .hint("use i/n with i from 1 to n, such as 2/5")
-        })
+impl From<Shard> for (usize, usize) {
+    fn from(shard: Shard) -> Self {
+        (shard.index, shard.count)
     }
+}
+
+impl TryFrom<(usize, usize)> for Shard {
+    type Error = Error;
+
+    fn try_from((index, count): (usize, usize)) -> Result<Shard, Error> {
+        let shard = Shard { index, count };
+        if (1..=count).contains(&index) { Ok(shard) } else { Err(invalid(&shard.to_string())) }
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Shard, Error> {
+        let parsed = text
+            .split_once('/')
+            .and_then(|(index, count)| Some((index.trim().parse().ok()?, count.trim().parse().ok()?)));
+        parsed.and_then(|numbers| Shard::try_from(numbers).ok()).ok_or_else(|| invalid(text))
+    }
+}
+
+fn invalid(share: &str) -> Error {
+    Error::new(format!("`{share}` is not a valid share")).hint("use i/n with i from 1 to n, such as 2/5")
 }
 
 #[cfg(test)]

@@ -6,15 +6,6 @@ use crate::bench::{Played, Run};
 use crate::limit::Bound;
 use crate::run::{NotDelivered, Outcome, Wanted};
 
-#[test]
-fn words_are_quoted_where_a_shell_would_part_them() {
-    for (word, expected) in
-        [("a/b-1.bin", "a/b-1.bin"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''"), ("$x", "'$x'")]
-    {
-        assert_eq!(quoted(word), expected);
-    }
-}
-
 /// Returns a candidate with these transfer times; `None` for a run that did not complete.
 fn candidate(name: &str, link: &str, times: &[Option<f64>]) -> Candidate {
     let text = format!("protocol = '{name}'\n[workload]\nbytes = 10\n[[link]]\nprofile = '{link}'");
