@@ -218,6 +218,9 @@ fn help(counter: &str) -> &'static str {
         "admin_unknown" => "Unknown administrative records",
         "tombstones_dropped" => "Tombstones of delivered bundles discarded because there were too many",
         "records_foreign" => "Records in the store from another program or version",
+        "records_unread" => {
+            "Records that the device could not read at the start; they are left for the next start"
+        }
         "records_short" => "Truncated records dropped from the store",
         "ignored" => "Requests and indications ignored because they match nothing",
         "sessions" => "Established sessions",

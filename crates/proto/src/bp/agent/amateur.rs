@@ -32,6 +32,7 @@ impl Agent {
             self.cancel_transfers(&[(id, transfer)]);
             self.put_back(now, record, id, transfer, from, to);
             self.sort_again(record);
+            self.settle_refused(now, record);
         }
         self.count_kept_from(id);
     }

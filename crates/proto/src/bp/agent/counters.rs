@@ -179,6 +179,8 @@ pub struct Counters {
     pub tombstones_dropped: u64,
     /// Storage records of another program or version; they are left unchanged.
     pub records_foreign: u64,
+    /// Storage records that could not be read at the start because the device failed; they are left for the next start.
+    pub records_unread: u64,
     /// Storage records that were too short to be kept.
     pub records_short: u64,
     /// Requests and indications that match nothing: unknown IDs, limits.

@@ -360,7 +360,7 @@ impl Agent {
         custody.begun = None;
         custody.sent = None;
         let avoided = core::mem::take(&mut custody.refused).then_some(custody.over).flatten();
-        held.excluded_links.clear();
+        held.forgive_links();
         held.renew();
         held.skip_released();
         self.route(record);
@@ -475,7 +475,7 @@ impl Agent {
     /// Schedules a retry over all links for a bundle in custody that has no link left.
     pub(super) fn rest_in_custody(&mut self, now: Instant, record: RecordId) {
         if let Some(held) = self.holdings.get_mut(&record) {
-            held.excluded_links.clear();
+            held.forgive_links();
         }
         self.rest(now, record);
     }

@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::Agent;
 use super::clock::DeadlineKind;
 use super::held::BundleState;
+use super::links::Link;
 use super::routing::{Hop, NextHops, is_copy};
 
 impl Agent {
@@ -72,46 +73,73 @@ impl Agent {
         }
     }
 
-    /// Excludes a link for a bundle. A bundle whose last hop this was is deleted (RFC 9171 5.4.2); one without a route waits.
+    /// Excludes a link for a bundle, which is routed again.
     pub(super) fn exclude_link(&mut self, now: Instant, record: RecordId, id: LinkId, failure: SendFailure) {
-        // Routes that have been replaced must not cost it.
-        self.finish_change(now, record);
+        let Some(held) = self.holdings.get(&record) else { return };
+        if let BundleState::Forwarding(class) = held.state
+            && self.routing.queues.key(class).ways == NextHops::Everyone
+        {
+            return self.bar_copies(id, record);
+        }
+        if self.links.get(id).and_then(Link::prepared_record) == Some(record) {
+            self.drop_prepared(now, id);
+        }
         let Some(held) = self.holdings.get_mut(&record) else { return };
-        let BundleState::Forwarding(class) = held.state else {
-            // The bundle waits after another refusal, and is routed again afterwards.
-            held.excluded_links.push(id);
+        if !held.excludes(id) {
+            held.excluded_links.push((id, failure));
+        }
+        // A bundle that waits after another refusal is routed afterwards.
+        self.sort_again(record);
+        let is_refused = self.is_refused_by_all(record);
+        if let Some(held) = self.holdings.get_mut(&record) {
+            held.is_refused = is_refused;
+        }
+        self.settle_refused(now, record);
+    }
+
+    /// Decides about a bundle that its last hop has refused, once no part of it is in transit. It is deleted (RFC 9171 5.4.2), unless
+    /// this node is its custodian.
+    pub(super) fn settle_refused(&mut self, now: Instant, record: RecordId) {
+        let Some(held) = self.holdings.get(&record).filter(|held| held.is_refused) else { return };
+        let is_in_transit = !held.transfers.is_empty() || held.all_handed_out();
+        // Routes that have been replaced must not cost it: the change, which is yet to reach it, decides.
+        if is_in_transit || self.routing.awaits_change(record) {
             return;
-        };
-        let hops = match &self.routing.queues.key(class).ways {
-            NextHops::Hops(hops) => hops.clone(),
-            NextHops::Everyone => return self.bar_copies(id, record),
-        };
-        held.excluded_links.push(id);
-        let (excluded_links, idle) = (held.excluded_links.clone(), held.transfers.is_empty());
-        let destination = held.head.destination().clone();
-        let is_left = |hop: &Hop| match hop {
-            Hop::Link(link) => !excluded_links.contains(link),
-            Hop::Node(node) => {
-                let mut links = self.links.of(hop).peekable();
-                let away = links.peek().is_none() && !node.same_node(&destination);
-                away || links.any(|link| !excluded_links.contains(&link))
-            }
-        };
-        // The route over this link may have gone meanwhile.
-        let is_over = |hop: &Hop| match hop {
-            Hop::Link(link) => *link == id,
-            Hop::Node(_) => self.links.of(hop).any(|link| link == id),
-        };
-        if !hops.iter().any(|(_, hop)| is_over(hop)) || hops.iter().any(|(_, hop)| is_left(hop)) {
-            self.unroute(record);
-            self.route(record);
-        } else if idle && is_copy(record) {
+        }
+        let Some(&(_, failure)) = held.excluded_links.last() else { return };
+        if !self.is_refused_by_all(record) {
+            // Another link has come up meanwhile.
+            let held = self.holdings.get_mut(&record).expect("it was just found");
+            held.is_refused = false;
+        } else if is_copy(record) {
             self.copy_refused(record);
-        } else if idle && self.holdings[&record].custody.is_some() {
+        } else if held.custody.is_some() {
             self.rest_in_custody(now, record);
-        } else if idle {
+        } else {
             self.counters.deleted_refused += 1;
             self.delete(now, record, ReasonCode::NoRoute, failure);
         }
+    }
+
+    /// True for a bundle in a queue whose hops are all excluded. One without a route waits, even if the links of earlier routes
+    /// were excluded.
+    pub(super) fn is_refused_by_all(&self, record: RecordId) -> bool {
+        let Some(held) = self.holdings.get(&record) else { return false };
+        let BundleState::Forwarding(class) = held.state else { return false };
+        let NextHops::Hops(hops) = &self.routing.queues.key(class).ways else { return false };
+        let destination = held.head.destination();
+        let is_left = |hop: &Hop| match hop {
+            Hop::Link(link) => !held.excludes(*link),
+            Hop::Node(node) => {
+                let mut links = self.links.of(hop).peekable();
+                let away = links.peek().is_none() && !node.same_node(destination);
+                away || links.any(|link| !held.excludes(link))
+            }
+        };
+        let is_over_excluded = |hop: &Hop| match hop {
+            Hop::Link(link) => held.excludes(*link),
+            Hop::Node(_) => self.links.of(hop).any(|link| held.excludes(link)),
+        };
+        hops.iter().any(|(_, hop)| is_over_excluded(hop)) && !hops.iter().any(|(_, hop)| is_left(hop))
     }
 }

@@ -1,6 +1,6 @@
 //! A bundle held by the agent: its header and the position of its payload, which is in the storage.
 
-use crate::service::{LinkId, Priority, RecordId, SendId, TransferId};
+use crate::service::{LinkId, Priority, RecordId, SendFailure, SendId, TransferId};
 use crate::time::Instant;
 use core::cmp::Reverse;
 use core::time::Duration;
@@ -109,8 +109,10 @@ pub(super) struct HeldBundle {
     pub(super) refusals: u32,
     /// Custody state; `None` if this node is not the custodian.
     pub(super) custody: Option<Box<Custody>>,
-    /// Links on which the bundle cannot be sent.
-    pub(super) excluded_links: Vec<LinkId>,
+    /// Links on which the bundle cannot be sent, each once, and the reason.
+    pub(super) excluded_links: Vec<(LinkId, SendFailure)>,
+    /// All hops have refused the bundle, which is decided when its last transfer has ended.
+    pub(super) is_refused: bool,
     /// State of a bundle that goes to several nodes.
     pub(super) replication: Option<Box<Replication>>,
     /// Origin of a copy for one node, which has no record of its own.
@@ -166,6 +168,17 @@ impl HeldBundle {
     /// True if no part of the bundle remains to be passed to a link.
     pub(super) fn all_handed_out(&self) -> bool {
         self.to_send.is_empty() && !self.to_send_empty
+    }
+
+    /// True if the bundle cannot be sent on this link.
+    pub(super) fn excludes(&self, link: LinkId) -> bool {
+        self.excluded_links.iter().any(|(excluded, _)| *excluded == link)
+    }
+
+    /// Makes the bundle try all links again.
+    pub(super) fn forgive_links(&mut self) {
+        self.excluded_links.clear();
+        self.is_refused = false;
     }
 
     /// Marks the complete payload to be sent (again).

@@ -753,6 +753,7 @@ impl Agent {
             transfers: Vec::new(),
             refusals: 0,
             excluded_links: Vec::new(),
+            is_refused: false,
             replication: None,
             custody: None,
             copy_origin: None,

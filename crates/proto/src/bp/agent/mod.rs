@@ -92,6 +92,7 @@ mod links;
 mod missing_keys;
 mod outgoing;
 mod overlap;
+mod prefix_read;
 mod quirks;
 mod ranges;
 mod reassembly;
@@ -110,6 +111,7 @@ mod store;
 mod taken;
 #[cfg(test)]
 mod tests;
+mod verifying;
 mod watch;
 
 pub use config::{
@@ -421,7 +423,7 @@ impl Agent {
     fn run_deadlines(&mut self, now: Instant) {
         if !self.is_ready() {
             // The clock has not yet been compared with its stored state.
-            return;
+            return self.repeat_reads(now);
         }
         while let Some(due) = self.time.pop_due(now) {
             match due {
@@ -683,7 +685,7 @@ impl Engine for Agent {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.is_ready() { self.time.next_due() } else { None }
+        if self.is_ready() { self.time.next_due() } else { self.startup.next_read() }
     }
 
     fn observe(&self, view: &mut Observation) {

@@ -457,6 +457,7 @@ impl Agent {
         let Some(transfer) = link.prepared.take() else { return };
         let flight = link.transfers.remove(&transfer).expect("prepared transfers live");
         self.put_back(now, flight.record, id, transfer, flight.from, flight.to);
+        self.settle_refused(now, flight.record);
     }
 
     /// Returns a range of a bundle to the queue.
@@ -566,6 +567,7 @@ impl Agent {
         } else {
             self.note_safe(flight.record);
             self.say_progress(flight.record);
+            self.settle_refused(now, flight.record);
         }
     }
 
@@ -635,10 +637,11 @@ impl Agent {
             self.put_back(now, record, id, transfer, from + safe, to);
             self.note_safe(record);
             self.say_progress(record);
-            return;
+        } else {
+            self.put_back(now, record, id, transfer, from, to);
+            self.after_failure(now, id, record, reason, to - from);
         }
-        self.put_back(now, record, id, transfer, from, to);
-        self.after_failure(now, id, record, reason, to - from);
+        self.settle_refused(now, record);
     }
 
     /// Cancels a transfer whose payload the storage could not read; the bundle waits.
@@ -702,6 +705,11 @@ impl Link {
         let open =
             self.filling.iter().chain(&self.prepared).filter_map(|transfer| self.transfers.get(transfer));
         open.map(|flight| flight.buffered as u64 + flight.pending as u64 * piece_bytes).sum()
+    }
+
+    /// Record of the transfer that is prepared for the link.
+    pub(super) fn prepared_record(&self) -> Option<RecordId> {
+        self.prepared.and_then(|transfer| Some(self.transfers.get(&transfer)?.record))
     }
 
     /// Maximum length of a bundle on the link, bytes.

@@ -84,6 +84,7 @@ pub(super) fn pack(record: RecordId, held: &HeldBundle, out: &mut BytesMut) -> O
         refusals,
         custody,
         excluded_links,
+        is_refused,
         replication,
         copy_origin,
     } = held;
@@ -97,7 +98,7 @@ pub(super) fn pack(record: RecordId, held: &HeldBundle, out: &mut BytesMut) -> O
     let payload = held.payload_bytes();
     let is_unsent = *to_send == Ranges::of(0, payload) && *to_send_empty == (payload == 0);
     let is_usual = *named_by == record && appended == stored && is_unsent && *refusals == 0;
-    let is_idle = transfers.is_empty() && excluded_links.is_empty();
+    let is_idle = transfers.is_empty() && excluded_links.is_empty() && !is_refused;
     let is_simple = custody.is_none() && replication.is_none() && copy_origin.is_none();
     let AnyHead::V7(header) = head else { return None };
     if !(is_usual && is_idle && is_simple) {
@@ -212,6 +213,7 @@ pub(super) fn unpack(record: RecordId, packed: &[u8]) -> HeldBundle {
         refusals: 0,
         custody: None,
         excluded_links: Vec::new(),
+        is_refused: false,
         replication: None,
         copy_origin: None,
     };
@@ -225,6 +227,7 @@ pub(super) mod tests {
     use super::*;
     use crate::bp::generate::Generator;
     use crate::rng::Rng;
+    use crate::service::SendFailure;
 
     const RECORD: RecordId = RecordId(7 << 40 | 123_456);
 
@@ -267,6 +270,7 @@ pub(super) mod tests {
             refusals: 0,
             custody: None,
             excluded_links: Vec::new(),
+            is_refused: false,
             replication: None,
             copy_origin: None,
         };
@@ -319,7 +323,7 @@ pub(super) mod tests {
             |held| held.transfers.push((LinkId(1), TransferId(2))),
             |held| held.refusals = 1,
             |held| held.custody = Some(Box::default()),
-            |held| held.excluded_links.push(LinkId(1)),
+            |held| held.excluded_links.push((LinkId(1), SendFailure::Limit)),
             |held| held.replication = Some(Box::default()),
             |held| held.to_send_empty ^= true,
         ];

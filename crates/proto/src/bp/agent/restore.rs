@@ -12,8 +12,8 @@ use crate::bp::{CreationTimestamp, DecodePolicy, DtnTime};
 use crate::codec::DecodeError;
 use crate::service::{Breach, ManagementIndication, RecordId};
 use crate::time::{Duration, Instant};
-use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Agent;
 use super::clock::{DeadlineKind, ExpiryTime, millis};
@@ -22,19 +22,21 @@ use super::delivery::Tombstone;
 use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
 use super::holdings::{VISIT_PAUSE, VISITED_AT_ONCE};
+use super::prefix_read::PrefixRead;
 use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
 use super::secret::Secret;
 use super::store::ReadPurpose;
 use super::taken::TakenPayload;
+use super::verifying::Verifying;
 
 /// Maximum number of records read concurrently.
 const READS_MAX: usize = 256;
 /// Length of the first read of a record, bytes.
 const FIRST_READ_BYTES: u32 = 2048;
-/// Length of the shortest read of the beginning of a record behind which something is damaged, bytes.
-const SHORTEST_READ_BYTES: u32 = 64;
-/// Number of times that the device may fail at a record before the record is left for the next start.
-const DEVICE_FAILURES_MAX: u32 = 3;
+/// Number of times that a record is read again because the device has failed, before the record is left for the next start.
+const REPEATED_READS_MAX: u32 = 3;
+/// Time after which such a record is read again.
+const REPEATED_READ_AFTER: Duration = Duration::from_secs(2);
 /// Maximum number of notes read after a bundle; the last ones are read.
 const NOTES_MAX: u64 = 1024;
 
@@ -81,7 +83,7 @@ pub(super) struct Startup {
     age_unknown: VecDeque<RecordId>,
     /// True if the deadline of the next portion of them is set.
     is_aging: bool,
-    verifying: BTreeMap<RecordId, Verifying>,
+    pub(super) verifying: BTreeMap<RecordId, Verifying>,
 }
 
 impl Startup {
@@ -93,6 +95,14 @@ impl Startup {
     /// True once the storage has been read.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready)
+    }
+
+    /// Time at which records are read again, while the storage is read.
+    pub(super) fn next_read(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Reading(restore) => restore.resting.front().map(|(at, _, _)| *at),
+            _ => None,
+        }
     }
 
     /// True while the start waits for this record, which contains its number.
@@ -185,8 +195,8 @@ pub(super) struct Restore {
     old_boots: Vec<RecordId>,
     /// Number of times that the device has failed at a record.
     device_failures: BTreeMap<RecordId, u32>,
-    /// Records of which only the beginning is read, because something behind it is damaged.
-    damaged_later: BTreeSet<RecordId>,
+    /// Records at which it has failed, with their lengths, in the order in which they are read again.
+    resting: VecDeque<(Instant, RecordId, u64)>,
 }
 
 /// Tombstone without its key. Times in milliseconds.
@@ -208,10 +218,10 @@ struct RecordRead {
 
 #[derive(Debug)]
 enum ReadStep {
-    /// Beginning of the record, so many bytes.
-    Start(u32),
+    /// Beginning of the record.
+    Start(PrefixRead),
     /// Blocks after a payload of version 6, which determine the position of the notes.
-    Tail(Box<HeldBundle>),
+    Tail(Box<HeldBundle>, PrefixRead),
     /// Data of security blocks after a bundle of this node.
     SecurityData(Box<HeldBundle>),
     /// The seal, and then the last notes.
@@ -244,15 +254,36 @@ impl Agent {
             && restore.reading.len() < READS_MAX
             && let Some((record, length)) = restore.waiting.pop_front()
         {
-            let step = ReadStep::Start(FIRST_READ_BYTES);
-            restore.reading.insert(record, RecordRead { length, step });
-            self.store.read(record, 0, FIRST_READ_BYTES, ReadPurpose::Restore);
+            self.read_start(record, length, PrefixRead::first(FIRST_READ_BYTES));
         }
         if let Phase::Reading(restore) = &self.startup.phase
             && restore.reading.is_empty()
+            && restore.resting.is_empty()
         {
             self.boot(now);
         }
+    }
+
+    fn read_start(&mut self, record: RecordId, length: u64, prefix: PrefixRead) {
+        self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Start(prefix) });
+        self.store.read(record, 0, prefix.bytes, ReadPurpose::Restore);
+    }
+
+    fn read_tail(&mut self, record: RecordId, length: u64, held: Box<HeldBundle>, prefix: PrefixRead) {
+        let at = held.payload_at() + held.payload_bytes();
+        self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Tail(held, prefix) });
+        self.store.read(record, at, prefix.bytes, ReadPurpose::Restore);
+    }
+
+    /// Reads the records again at which the device has failed some time ago.
+    pub(super) fn repeat_reads(&mut self, now: Instant) {
+        while let Phase::Reading(restore) = &mut self.startup.phase
+            && restore.resting.front().is_some_and(|(at, _, _)| *at <= now)
+        {
+            let due = restore.resting.pop_front();
+            restore.waiting.extend(due.map(|(_, record, length)| (record, length)));
+        }
+        self.look_further(now);
     }
 
     /// Handles a part of a record that was read.
@@ -260,8 +291,8 @@ impl Agent {
         let Phase::Reading(restore) = &mut self.startup.phase else { return };
         let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
         match step {
-            ReadStep::Start(_) => self.look_at_start(now, record, length, data),
-            ReadStep::Tail(held) => self.look_at_tail(record, length, data, held),
+            ReadStep::Start(prefix) => self.look_at_start(now, record, length, data, prefix),
+            ReadStep::Tail(held, prefix) => self.look_at_tail(record, length, data, held, prefix),
             ReadStep::SecurityData(held) => self.look_at_security_data(record, length, &data, held),
             ReadStep::Notes { held, sealed } => {
                 self.look_at_notes(record, length, offset, &data, held, sealed)
@@ -270,43 +301,66 @@ impl Agent {
         self.look_further(now);
     }
 
-    /// Handles a record that could not be read. A device that fails is tried again. Then the record is left unchanged for the next
-    /// start, unless it is lost permanently.
+    /// Handles a record that could not be read. If the device has failed, the record is read again later, and after some times left
+    /// unchanged for the next start. If something in it is lost permanently, as much as possible of it is used.
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
         let Phase::Reading(restore) = &mut self.startup.phase else { return };
         let Some(RecordRead { length, step }) = restore.reading.remove(&record) else { return };
-        let failures = restore.device_failures.entry(record).or_default();
-        match step {
-            _ if !lost && *failures < DEVICE_FAILURES_MAX => {
-                *failures += 1;
-                restore.waiting.push_back((record, length));
-            }
-            // Possibly only what was appended to the bundle is damaged.
-            ReadStep::Start(bytes) if lost && bytes / 2 >= SHORTEST_READ_BYTES => {
-                restore.damaged_later.insert(record);
-                restore.reading.insert(record, RecordRead { length, step: ReadStep::Start(bytes / 2) });
-                self.store.read(record, 0, bytes / 2, ReadPurpose::Restore);
-            }
-            ReadStep::Notes { mut held, .. } if lost => {
-                // Possibly only a note is damaged: the bundle itself is verified.
-                held.closed = true;
-                held.state = BundleState::Verifying;
-                self.insert_found(record, held);
-            }
-            _ => {
-                self.counters.deleted_storage += 1;
-                if lost {
-                    self.store.remove(record);
-                }
+        if lost {
+            self.start_lost(record, length, step);
+        } else {
+            let failures = restore.device_failures.entry(record).or_default();
+            *failures += 1;
+            if *failures <= REPEATED_READS_MAX {
+                restore.resting.push_back((now + REPEATED_READ_AFTER, record, length));
+            } else {
+                self.counters.records_unread += 1;
             }
         }
         self.look_further(now);
     }
 
-    fn look_at_start(&mut self, now: Instant, record: RecordId, length: u64, data: Bytes) {
+    fn start_lost(&mut self, record: RecordId, length: u64, step: ReadStep) {
+        match step {
+            // Possibly only what was appended to the bundle is damaged.
+            ReadStep::Start(prefix) => match prefix.shorter() {
+                Some(prefix) => self.read_start(record, length, prefix),
+                None => self.lost_at_start(record),
+            },
+            ReadStep::Tail(held, prefix) => match prefix.shorter() {
+                Some(prefix) => self.read_tail(record, length, held, prefix),
+                None => self.lost_at_start(record),
+            },
+            ReadStep::Notes { mut held, .. } => {
+                // Possibly only a note is damaged: the bundle itself is verified.
+                held.closed = true;
+                held.state = BundleState::Verifying;
+                self.insert_found(record, held);
+            }
+            ReadStep::SecurityData(_) => self.lost_at_start(record),
+        }
+    }
+
+    /// Removes a record of which too much is lost.
+    fn lost_at_start(&mut self, record: RecordId) {
+        self.counters.deleted_storage += 1;
+        self.store.remove(record);
+    }
+
+    fn look_at_start(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        length: u64,
+        data: Bytes,
+        prefix: PrefixRead,
+    ) {
         let mut input = data.clone();
         let header = match RecordHeader::decode(&mut input) {
             Ok(header) => header,
+            Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
+                return self.look_again(record, length, data.len(), prefix);
+            }
             Err(DecodeError::Incomplete) => return self.too_short(record),
             Err(_) => {
                 self.counters.records_foreign += 1;
@@ -336,28 +390,24 @@ impl Agent {
                     self.restore().tombstones.push((taken, found));
                 }
                 Err(DecodeError::Incomplete) if (data.len() as u64) < length => {
-                    self.look_again(record, length, data.len());
+                    self.look_again(record, length, data.len(), prefix);
                 }
                 // The tombstone was not durable at the crash, so the application was not told that the delivery
                 // ended.
                 Err(_) => self.too_short(record),
             },
             RecordKind::Received | RecordKind::Own | RecordKind::OwnSecured => {
-                self.look_at_bundle(now, record, header, length, &data, input)
+                self.look_at_bundle(now, record, header, length, &data, input, prefix)
             }
         }
     }
 
-    /// Reads more of the beginning of a record.
-    fn look_again(&mut self, record: RecordId, length: u64, read: usize) {
-        let restore = self.restore();
-        if restore.damaged_later.contains(&record) {
-            self.counters.deleted_storage += 1;
-            return self.store.remove(record);
+    /// Reads more of the beginning of a record, if it can be read.
+    fn look_again(&mut self, record: RecordId, length: u64, read: usize, prefix: PrefixRead) {
+        match prefix.longer(read) {
+            Some(prefix) => self.read_start(record, length, prefix),
+            None => self.lost_at_start(record),
         }
-        let more = u32::try_from(read * 4).unwrap_or(u32::MAX);
-        restore.reading.insert(record, RecordRead { length, step: ReadStep::Start(more) });
-        self.store.read(record, 0, more, ReadPurpose::Restore);
     }
 
     fn too_short(&mut self, record: RecordId) {
@@ -373,13 +423,14 @@ impl Agent {
         length: u64,
         data: &Bytes,
         input: Bytes,
+        prefix: PrefixRead,
     ) {
         match decode_own_head(&input, &self.startup.stored_policy) {
             Ok((head, head_bytes)) => {
                 self.look_at_head(now, record, header, (head, head_bytes.len() as u64), length, data);
             }
             Err(Breach { error: DecodeError::Incomplete, .. }) if (data.len() as u64) < length => {
-                self.look_again(record, length, data.len());
+                self.look_again(record, length, data.len(), prefix);
             }
             Err(_) => self.too_short(record),
         }
@@ -409,10 +460,8 @@ impl Agent {
         } else if behind == 0 {
             self.restore_unsealed(record, held, length);
         } else {
-            let at = held.payload_at() + held.payload_bytes();
             let most = u64::from(self.startup.stored_policy.head_bytes_max);
-            self.restore().reading.insert(record, RecordRead { length, step: ReadStep::Tail(held) });
-            self.store.read(record, at, behind.min(most) as u32, ReadPurpose::Restore);
+            self.read_tail(record, length, held, PrefixRead::first(behind.min(most) as u32));
         }
     }
 
@@ -442,11 +491,24 @@ impl Agent {
         self.look_for_notes(record, held, length, &Bytes::new());
     }
 
-    fn look_at_tail(&mut self, record: RecordId, length: u64, data: Bytes, mut held: Box<HeldBundle>) {
+    fn look_at_tail(
+        &mut self,
+        record: RecordId,
+        length: u64,
+        data: Bytes,
+        mut held: Box<HeldBundle>,
+        prefix: PrefixRead,
+    ) {
         let mut input = data.clone();
         let closing = BundleEnd::of(&held.head);
         if held.head.read_tail(&closing, &mut input, &self.startup.stored_policy).is_err() {
-            return self.restore_unsealed(record, held, length);
+            if prefix.damaged.is_none() {
+                return self.restore_unsealed(record, held, length);
+            }
+            return match prefix.longer(data.len()) {
+                Some(prefix) => self.read_tail(record, length, held, prefix),
+                None => self.lost_at_start(record),
+            };
         }
         held.tail_bytes = (data.len() - input.len()) as u64;
         held.head.discard_unsupported();
@@ -683,60 +745,6 @@ impl Agent {
         held.age_ms = held.age_ms.saturating_add(since_arrival.saturating_sub(here_ms));
         self.time.renew_end(now, record, held, &self.config);
     }
-
-    /// Begins the verification of a bundle without a seal.
-    fn verify(&mut self, record: RecordId) {
-        let held = &self.holdings[&record];
-        let closing = BundleEnd::of(&held.head);
-        self.startup.verifying.insert(record, Verifying { closing, at: 0, tail: BytesMut::new() });
-        self.verify_next(record);
-    }
-
-    pub(super) fn verify_next(&mut self, record: RecordId) {
-        let held = &self.holdings[&record];
-        let at = held.payload_at() + self.startup.verifying[&record].at;
-        let left = held.notes_at() - at;
-        let length = left.min(self.config.piece_bytes_max as u64) as u32;
-        self.store.read(record, at, length, ReadPurpose::Verify);
-    }
-
-    /// Handles the next bytes of a bundle that is being verified.
-    pub(super) fn verify_data(&mut self, now: Instant, record: RecordId, mut data: Bytes) {
-        let (Some(verifying), Some(held)) =
-            (self.startup.verifying.get_mut(&record), self.holdings.get_mut(&record))
-        else {
-            self.startup.verifying.remove(&record);
-            return;
-        };
-        if data.is_empty() {
-            return self.storage_lost(now, record);
-        }
-        let payload_left = held.payload_bytes().saturating_sub(verifying.at);
-        verifying.at += data.len() as u64;
-        let payload = data.split_to(data.len().min(usize::try_from(payload_left).unwrap_or(usize::MAX)));
-        verifying.closing.update(&payload);
-        verifying.tail.extend_from_slice(&data);
-        if held.payload_at() + verifying.at < held.notes_at() {
-            return self.verify_next(record);
-        }
-        let verifying = self.startup.verifying.remove(&record).expect("it was just found");
-        let held = self.holdings.get_mut(&record).expect("it was just found");
-        let mut tail = verifying.tail.freeze();
-        if held.head.read_tail(&verifying.closing, &mut tail, &self.startup.stored_policy).is_err() {
-            self.counters.refused_damaged += 1;
-            self.drop_bundle(record);
-            return;
-        }
-        let held = self.holdings.get_mut(&record).expect("it was just found");
-        if held.stored == held.notes_at() {
-            self.seal(record);
-        } else {
-            // A torn seal follows the bundle: it is verified again at the next start.
-            held.closed = true;
-            held.state = BundleState::Sealing;
-            self.holdings.settle_later(record);
-        }
-    }
 }
 
 /// Applies the notes that follow a bundle's seal.
@@ -756,13 +764,4 @@ fn heed_notes(held: &mut HeldBundle, data: &Bytes, offset: u64) {
     if held.may_fragment() && safe > 0 {
         held.to_send.take_first(safe.min(held.payload_bytes() - 1));
     }
-}
-
-/// Verification of a bundle's CRC.
-#[derive(Debug)]
-pub(super) struct Verifying {
-    closing: BundleEnd,
-    /// Bytes read from the beginning of the payload.
-    at: u64,
-    tail: BytesMut,
 }

@@ -293,6 +293,7 @@ impl HeldBundle {
             transfers: Vec::new(),
             refusals: 0,
             excluded_links: Vec::new(),
+            is_refused: false,
             replication: None,
             custody: None,
             copy_origin: Some(Box::new(CopyOrigin { parent, to, copies })),

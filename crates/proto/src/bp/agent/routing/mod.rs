@@ -208,6 +208,18 @@ impl Routing {
             learned: learned.map(Box::new),
         }
     }
+
+    /// True for a record that a change of the routes has yet to reach.
+    pub(super) fn awaits_change(&self, record: RecordId) -> bool {
+        self.rerouting.as_ref().is_some_and(|rerouting| {
+            let is_ahead = (rerouting.next..COPIES_FROM).contains(&record);
+            if rerouting.is_past_the_end {
+                is_ahead && record < rerouting.until
+            } else {
+                is_ahead || record < rerouting.until
+            }
+        })
+    }
 }
 
 /// Bundles that are still to be routed again: those from `next` to the end and then, as changes may come one after the other,

@@ -80,14 +80,6 @@ impl Agent {
         }
     }
 
-    /// Routes a bundle again that a change of the routes may not have reached yet.
-    pub(in super::super) fn finish_change(&mut self, now: Instant, record: RecordId) {
-        let is_forwarding = |held: &HeldBundle| matches!(held.state, BundleState::Forwarding(_));
-        if self.routing.rerouting.is_some() && self.holdings.get(&record).is_some_and(is_forwarding) {
-            self.reroute(now, record);
-        }
-    }
-
     /// Routes a bundle again if it waits.
     fn reroute(&mut self, now: Instant, record: RecordId) {
         if !self.holdings.get(&record).is_some_and(|held| waits_for_a_hop(held.state)) {
@@ -99,6 +91,18 @@ impl Agent {
             self.arrive_here(now, record);
         } else {
             self.route(record);
+            self.try_refused_again(record);
+        }
+    }
+
+    /// Makes a bundle try its links again if a change of the routes has left only those that were excluded.
+    fn try_refused_again(&mut self, record: RecordId) {
+        let is_refused = self.is_refused_by_all(record);
+        let Some(held) = self.holdings.get_mut(&record) else { return };
+        held.is_refused = false;
+        if is_refused {
+            held.forgive_links();
+            self.sort_again(record);
         }
     }
 
@@ -128,7 +132,8 @@ impl Agent {
     /// Key of the class of a bundle, which contains the bundles with the same next hops.
     fn class_key(&mut self, record: RecordId) -> ClassKey {
         let held = self.holdings.get(&record).expect("only what is held is routed");
-        let (excluded_links, encrypted) = (held.excluded_links.clone(), held.encrypted);
+        let excluded_links = held.excluded_links.iter().map(|(link, _)| *link).collect();
+        let encrypted = held.encrypted;
         let alone = |ways| ClassKey {
             ways,
             previous: None,

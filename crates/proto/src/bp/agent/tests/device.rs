@@ -1,5 +1,6 @@
 //! A disk that cannot read for a while, on a link that carries only small bundles.
 
+use super::super::holdings::VISITED_AT_ONCE;
 use super::super::{Agent, Config, LinkConfig};
 use crate::engine::Engine;
 use crate::rng::Rng;
@@ -304,6 +305,151 @@ fn links_that_are_forgotten_leave_their_places_to_others() {
         bench.settle();
         assert!(bench.agent.links.get(link).is_none(), "{link:?}");
     }
+}
+
+impl Bench {
+    /// Lets an application send a bundle of so many bytes.
+    fn send(&mut self, number: u64, destination: &str, length: u64) {
+        let (send, options) = (SendId(number), SendOptions::default());
+        self.ask(AppRequest::Send { send, destination: destination.to_owned(), length, options });
+        self.ask(AppRequest::Piece { send, data: vec![7; length as usize].into() });
+    }
+
+    /// Ends a transfer on the link: it has failed for this reason, or was acknowledged.
+    fn end(&mut self, number: usize, reason: Option<TransferFailure>) {
+        let (transfer, _) = self.transfers[number];
+        let failed = |reason| BundlesIndication::Failed { transfer, reason, acked: 0 };
+        self.hear(LINK, reason.map_or(BundlesIndication::Sent { transfer }, failed));
+        self.settle();
+    }
+}
+
+const NOT_ACCEPTABLE: TransferFailure = TransferFailure::Refused(RefuseReason::NotAcceptable);
+
+/// Nothing more of it is sent, whatever becomes of the parts that are on their way.
+#[test]
+fn a_refused_bundle_is_deleted_when_its_last_part_has_ended() {
+    for ending in [None, Some(TransferFailure::LinkDown), Some(NOT_ACCEPTABLE)] {
+        let mut bench = Bench::new(Bytes::new());
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        bench.send(1, "dtn://b/in", 4000);
+        let parts = bench.opened;
+        assert!(parts > 2, "{parts} parts");
+        bench.end(0, Some(NOT_ACCEPTABLE));
+        for part in 1..parts {
+            let held = (bench.agent.holds().0, bench.agent.counters().deleted_refused);
+            assert_eq!(held, (1, 0), "before part {part} has ended");
+            bench.end(part, ending);
+        }
+        let held = (bench.agent.holds().0, bench.agent.counters().deleted_refused);
+        assert_eq!((held, bench.opened), ((0, 1), parts), "{ending:?}");
+    }
+}
+
+/// Not even a part that has been read for the link, which has had no room for it.
+#[test]
+fn a_part_that_is_prepared_is_not_sent_on_a_link_that_refuses_the_bundle() {
+    let mut bench = Bench::new(Bytes::new());
+    bench.room = 1600;
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    bench.send(1, "dtn://b/in", 4000);
+    let (parts, link) = (bench.opened, bench.agent.links.get(LINK).expect("it is up"));
+    assert!(link.prepared_record().is_some(), "{parts} parts");
+    bench.end(0, Some(NOT_ACCEPTABLE));
+    for part in 1..parts {
+        bench.end(part, Some(NOT_ACCEPTABLE));
+    }
+    bench.hear(LINK, BundlesIndication::Room(1 << 20));
+    bench.settle();
+    assert_eq!((bench.opened, bench.agent.counters().deleted_refused), (parts, 1));
+}
+
+/// The peer's limit becomes so low that not even the header of a bundle fits, of which parts are on their way.
+#[test]
+fn a_bundle_that_no_longer_fits_is_deleted_when_its_last_part_has_ended() {
+    let mut bench = Bench::new(Bytes::new());
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    bench.send(1, &format!("dtn://b/{}", "in".repeat(100)), 4000);
+    let parts = bench.opened;
+    bench.send(2, "dtn://b/in", 2);
+    bench.end(parts, Some(TransferFailure::TooLong));
+    let opened = bench.opened;
+    for part in 0..parts {
+        assert_eq!(bench.agent.counters().deleted_refused, 0, "before part {part} has ended");
+        bench.end(part, Some(TransferFailure::LinkDown));
+    }
+    assert_eq!((bench.agent.counters().deleted_refused, bench.opened), (1, opened));
+    assert_eq!(bench.agent.holds().0, 1, "the other one is sent in parts");
+}
+
+/// The change has not reached the bundle yet when its last part ends.
+#[test]
+fn a_refused_bundle_waits_for_a_change_of_the_routes_that_is_under_way() {
+    const OTHER: LinkId = LinkId(2);
+    let mut bench = Bench::new(Bytes::new());
+    let route =
+        |link| ManagementRequest::SetRoute { pattern: "dtn://b/*".into(), via: NextHop::Link(link), cost: 1 };
+    bench.ask(route(LINK));
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    for number in 0..VISITED_AT_ONCE as u64 {
+        bench.send(10 + number, "dtn://nowhere/in", 10);
+    }
+    bench.send(1, "dtn://b/in", 4000);
+    let parts = bench.opened;
+    bench.end(0, Some(NOT_ACCEPTABLE));
+    bench.ask(route(OTHER));
+    for part in 1..parts {
+        bench.end(part, None);
+    }
+    assert_eq!(bench.agent.counters().deleted_refused, 0);
+    bench.wake();
+    assert_eq!((bench.agent.holds().0, bench.opened), (VISITED_AT_ONCE + 1, parts));
+}
+
+/// One link has refused a bundle for good, and the other one, which has not, is down when it is tried again.
+#[test]
+fn a_bundle_waits_for_a_link_that_has_only_had_no_room_for_it() {
+    const OTHER: LinkId = LinkId(2);
+    let mut bench = Bench::new(Bytes::new());
+    let via = NextHop::Node("dtn://b/".into());
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via, cost: 1 });
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    bench.hear(OTHER, up("dtn://b/"));
+    bench.hear(OTHER, BundlesIndication::Room(1 << 20));
+    bench.settle();
+    bench.send(1, "dtn://b/in", 10);
+    bench.end(0, Some(NOT_ACCEPTABLE));
+    assert_eq!(bench.opened, 2, "the other link takes it");
+    let reason = TransferFailure::Refused(RefuseReason::NoResources);
+    let failed = BundlesIndication::Failed { transfer: bench.transfers[1].0, reason, acked: 0 };
+    bench.hear(OTHER, failed);
+    bench.hear(OTHER, BundlesIndication::Down { reason: DownReason::PeerClosed, retry: false });
+    bench.settle();
+    while bench.agent.poll_timeout().is_some_and(|at| at < Instant::from_secs(60)) {
+        bench.wake();
+    }
+    assert_eq!((bench.agent.holds().0, bench.agent.counters().deleted_refused), (1, 0));
+}
+
+/// The links that have refused it may accept it by then, or are the only ones.
+#[test]
+fn a_bundle_tries_its_links_again_if_a_change_of_the_routes_leaves_no_other() {
+    const OTHER: LinkId = LinkId(2);
+    let mut bench = Bench::new(Bytes::new());
+    for link in [LINK, OTHER] {
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(link), cost: 1 });
+    }
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    bench.send(1, "dtn://b/in", 10);
+    bench.end(0, Some(NOT_ACCEPTABLE));
+    assert_eq!((bench.opened, bench.agent.holds().0), (1, 1), "it waits for the other link");
+    bench.ask(ManagementRequest::RemoveRoute { pattern: "*".into(), via: NextHop::Link(OTHER) });
+    assert_eq!((bench.opened, bench.agent.holds().0), (2, 1));
+    bench.end(1, Some(NOT_ACCEPTABLE));
+    assert_eq!((bench.opened, bench.agent.holds().0), (2, 0));
 }
 
 fn up(peer: &str) -> BundlesIndication {

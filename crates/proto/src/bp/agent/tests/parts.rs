@@ -5,7 +5,7 @@ use crate::service::{
     AppIndication, AppRequest, BpaIndication, BundleName, CreationTimestamp, DeliveryId,
     ManagementIndication, RecordId, SendId,
 };
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,8 +58,8 @@ pub(super) struct Disk {
     pub(super) used: u64,
     /// Records with an append that was rejected: later ones are rejected, too.
     pub(super) refused: BTreeSet<RecordId>,
-    /// Number of reads that are yet to fail with the device.
-    pub(super) failing_reads: u32,
+    /// Time until which reads fail with the device.
+    pub(super) away_until: Instant,
 }
 
 impl Disk {

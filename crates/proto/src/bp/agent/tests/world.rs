@@ -488,8 +488,7 @@ impl World {
                 log.durable = up_to;
                 StorageIndication::Stored { record, up_to }
             }
-            StorageRequest::Read { record, offset, .. } if disk.failing_reads > 0 => {
-                disk.failing_reads -= 1;
+            StorageRequest::Read { record, offset, .. } if self.now < disk.away_until => {
                 StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
             }
             StorageRequest::Read { record, offset, length } => match disk.records.get(&record) {
