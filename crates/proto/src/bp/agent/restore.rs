@@ -23,7 +23,7 @@ use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
 use super::holdings::{VISIT_PAUSE, VISITED_AT_ONCE};
 use super::prefix_read::PrefixRead;
-use super::record::{BootBody, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
+use super::record::{BootBody, HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind, TombstoneBody};
 use super::secret::Secret;
 use super::store::ReadPurpose;
 use super::taken::TakenPayload;
@@ -397,7 +397,7 @@ impl Agent {
                 Err(_) => self.too_short(record),
             },
             RecordKind::Received | RecordKind::Own | RecordKind::OwnSecured => {
-                self.look_at_bundle(now, record, header, length, &data, input, prefix)
+                self.look_at_bundle(now, record, header, length, &data, prefix)
             }
         }
     }
@@ -422,10 +422,9 @@ impl Agent {
         header: RecordHeader,
         length: u64,
         data: &Bytes,
-        input: Bytes,
         prefix: PrefixRead,
     ) {
-        match decode_own_head(&input, &self.startup.stored_policy) {
+        match decode_own_head(&data.slice(HEADER_BYTES as usize..), &self.startup.stored_policy) {
             Ok((head, head_bytes)) => {
                 self.look_at_head(now, record, header, (head, head_bytes.len() as u64), length, data);
             }
