@@ -56,19 +56,26 @@ except KeyboardInterrupt:
 
 
 def test_other_threads_run_meanwhile(scenario, heeds_ctrl_c):
-    """Another thread of Python ends the computation, which would take very long. No report lets it run."""
-    begun = threading.Event()
+    """Another thread of Python, which needs several turns, ends a computation that would take very long. There is no progress report
+    that would release the lock."""
+    begun, ended = threading.Event(), threading.Event()
 
     def end():
         begun.wait()
-        _thread.interrupt_main()
+        for _ in range(10):
+            ended.wait(0.01)
+        if not ended.is_set():
+            _thread.interrupt_main()
 
     thread = threading.Thread(target=end)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        begun.set()
-        longwire.run(scenario, runs=MANY)
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begun.set()
+            longwire.run(scenario, runs=MANY)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_several_threads_compute_at_once(scenario):

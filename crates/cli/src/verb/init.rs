@@ -191,7 +191,6 @@ impl Init {
     }
 }
 
-/// A word for a shell.
 /// Endpoint at which a node receives files.
 fn inbox(node: &str) -> String {
     match node.strip_suffix(".0") {

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::Agent;
 use super::clock::DeadlineKind;
-use super::held::BundleState;
+use super::held::{BundleState, HeldBundle};
 use super::links::Link;
 use super::routing::{Hop, NextHops, is_copy};
 
@@ -65,9 +65,12 @@ impl Agent {
     }
 
     /// Retries a bundle after its wait.
-    pub(super) fn retry(&mut self, record: RecordId) {
+    pub(super) fn retry(&mut self, now: Instant, record: RecordId) {
         match self.holdings.get(&record).map(|held| held.state) {
-            Some(BundleState::BackingOff(_)) => self.route(record),
+            Some(BundleState::BackingOff(_)) => {
+                self.route(record);
+                self.settle_refused(now, record);
+            }
             Some(BundleState::Verifying) => self.verify_next(record),
             _ => {}
         }
@@ -90,25 +93,32 @@ impl Agent {
         }
         // A bundle that waits after another refusal is routed afterwards.
         self.sort_again(record);
-        let is_refused = self.is_refused_by_all(record);
+        let is_backing_off = |held: &HeldBundle| matches!(held.state, BundleState::BackingOff(_));
+        let is_refused = if self.holdings.get(&record).is_some_and(is_backing_off) {
+            let ways = self.class_key(record).ways;
+            self.all_refuse(record, &ways)
+        } else {
+            self.is_refused_by_all(record)
+        };
         if let Some(held) = self.holdings.get_mut(&record) {
             held.is_refused = is_refused;
         }
         self.settle_refused(now, record);
     }
 
-    /// Decides about a bundle that its last hop has refused, once no part of it is in transit. It is deleted (RFC 9171 5.4.2), unless
-    /// this node is its custodian.
+    /// Ends a bundle that its last hop has refused, once no part of it is in transit and it does not wait for a retry. It is deleted
+    /// (RFC 9171 5.4.2), or waits if this node is its custodian.
     pub(super) fn settle_refused(&mut self, now: Instant, record: RecordId) {
         let Some(held) = self.holdings.get(&record).filter(|held| held.is_refused) else { return };
         let is_in_transit = !held.transfers.is_empty() || held.all_handed_out();
+        let is_queued = matches!(held.state, BundleState::Forwarding(_));
         // Routes that have been replaced must not cost it: the change, which is yet to reach it, decides.
-        if is_in_transit || self.routing.awaits_change(record) {
+        if is_in_transit || !is_queued || self.routing.awaits_change(record) {
             return;
         }
         let Some(&(_, failure)) = held.excluded_links.last() else { return };
         if !self.is_refused_by_all(record) {
-            // Another link has come up meanwhile.
+            // Not all hops exclude it any more.
             let held = self.holdings.get_mut(&record).expect("it was just found");
             held.is_refused = false;
         } else if is_copy(record) {
@@ -121,12 +131,16 @@ impl Agent {
         }
     }
 
-    /// True for a bundle in a queue whose hops are all excluded. One without a route waits, even if the links of earlier routes
-    /// were excluded.
+    /// True for a bundle in a queue whose hops are all excluded.
     pub(super) fn is_refused_by_all(&self, record: RecordId) -> bool {
         let Some(held) = self.holdings.get(&record) else { return false };
         let BundleState::Forwarding(class) = held.state else { return false };
-        let NextHops::Hops(hops) = &self.routing.queues.key(class).ways else { return false };
+        self.all_refuse(record, &self.routing.queues.key(class).ways)
+    }
+
+    /// True if a bundle excludes all of these hops. One without a route waits, even if the links of earlier routes were excluded.
+    fn all_refuse(&self, record: RecordId, ways: &NextHops) -> bool {
+        let (Some(held), NextHops::Hops(hops)) = (self.holdings.get(&record), ways) else { return false };
         let destination = held.head.destination();
         let is_left = |hop: &Hop| match hop {
             Hop::Link(link) => !held.excludes(*link),

@@ -111,7 +111,7 @@ pub(super) struct HeldBundle {
     pub(super) custody: Option<Box<Custody>>,
     /// Links on which the bundle cannot be sent, each once, and the reason.
     pub(super) excluded_links: Vec<(LinkId, SendFailure)>,
-    /// All hops have refused the bundle, which is decided when its last transfer has ended.
+    /// All hops have refused the bundle, which ends with its last transfer.
     pub(super) is_refused: bool,
     /// State of a bundle that goes to several nodes.
     pub(super) replication: Option<Box<Replication>>,

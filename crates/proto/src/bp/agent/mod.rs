@@ -430,7 +430,7 @@ impl Agent {
                 DeadlineKind::Expiry(record) => self.expire(now, record),
                 DeadlineKind::TombstoneExpiry(record) => self.forget(now, record),
                 DeadlineKind::Contact(link) => self.look_at_contacts(now, link),
-                DeadlineKind::Retry(record) => self.retry(record),
+                DeadlineKind::Retry(record) => self.retry(now, record),
                 DeadlineKind::Custody(record) => self.custody_timeout(now, record),
                 DeadlineKind::Release(link) => self.release_link(link),
                 DeadlineKind::RouterWait => self.look_at_all_links(),

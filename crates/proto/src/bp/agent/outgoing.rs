@@ -366,6 +366,8 @@ impl Agent {
             }
         };
         held.transfers.push((id, transfer));
+        // A link that has not refused it takes it.
+        held.is_refused = false;
         let priority = held.head.priority();
         let mut head = held.head.range(from, to);
         let waits_for_head = self.read_head_from_disk(id, transfer, record);

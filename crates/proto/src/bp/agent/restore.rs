@@ -301,7 +301,7 @@ impl Agent {
         self.look_further(now);
     }
 
-    /// Handles a record that could not be read. If the device has failed, the record is read again later, and after some times left
+    /// Handles a record that could not be read. If the device has failed, the record is read again later, and after a few attempts left
     /// unchanged for the next start. If something in it is lost permanently, as much as possible of it is used.
     pub(super) fn restore_failed(&mut self, now: Instant, record: RecordId, lost: bool) {
         let Phase::Reading(restore) = &mut self.startup.phase else { return };

@@ -85,24 +85,35 @@ impl Agent {
         if !self.holdings.get(&record).is_some_and(|held| waits_for_a_hop(held.state)) {
             return;
         }
+        let excludes_links = self.holdings.get(&record).is_some_and(|held| !held.excluded_links.is_empty());
+        let before = self.ways(record).filter(|_| excludes_links).cloned();
         self.unroute(record);
         let held = &self.holdings[&record];
         if self.is_local(held.head.destination()) && held.transfers.is_empty() {
             self.arrive_here(now, record);
         } else {
             self.route(record);
-            self.try_refused_again(record);
+            self.try_refused_again(record, before);
         }
     }
 
-    /// Makes a bundle try its links again if a change of the routes has left only those that were excluded.
-    fn try_refused_again(&mut self, record: RecordId) {
-        let is_refused = self.is_refused_by_all(record);
+    /// Makes a bundle try its links again if a change of the routes has left only those that were excluded, or all of them had
+    /// refused it. `before` are its hops before the change.
+    fn try_refused_again(&mut self, record: RecordId, before: Option<NextHops>) {
+        let excludes_all = self.is_refused_by_all(record);
+        let has_changed = before.is_some_and(|before| self.ways(record) != Some(&before));
         let Some(held) = self.holdings.get_mut(&record) else { return };
-        held.is_refused = false;
-        if is_refused {
+        if excludes_all && (has_changed || held.is_refused) {
             held.forgive_links();
             self.sort_again(record);
+        }
+    }
+
+    /// Hops of a bundle in a queue.
+    fn ways(&self, record: RecordId) -> Option<&NextHops> {
+        match self.holdings.get(&record)?.state {
+            BundleState::Forwarding(class) => Some(&self.routing.queues.key(class).ways),
+            _ => None,
         }
     }
 
@@ -130,7 +141,7 @@ impl Agent {
     }
 
     /// Key of the class of a bundle, which contains the bundles with the same next hops.
-    fn class_key(&mut self, record: RecordId) -> ClassKey {
+    pub(in super::super) fn class_key(&mut self, record: RecordId) -> ClassKey {
         let held = self.holdings.get(&record).expect("only what is held is routed");
         let excluded_links = held.excluded_links.iter().map(|(link, _)| *link).collect();
         let encrypted = held.encrypted;

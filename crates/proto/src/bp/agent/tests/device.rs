@@ -315,6 +315,13 @@ impl Bench {
         self.ask(AppRequest::Piece { send, data: vec![7; length as usize].into() });
     }
 
+    /// Passes all deadlines before this time.
+    fn run_until(&mut self, end: Instant) {
+        while self.agent.poll_timeout().is_some_and(|at| at < end) {
+            self.wake();
+        }
+    }
+
     /// Ends a transfer on the link: it has failed for this reason, or was acknowledged.
     fn end(&mut self, number: usize, reason: Option<TransferFailure>) {
         let (transfer, _) = self.transfers[number];
@@ -344,6 +351,25 @@ fn a_refused_bundle_is_deleted_when_its_last_part_has_ended() {
         }
         let held = (bench.agent.holds().0, bench.agent.counters().deleted_refused);
         assert_eq!((held, bench.opened), ((0, 1), parts), "{ending:?}");
+    }
+}
+
+/// Another part of the bundle only finds no room there, before or afterwards.
+#[test]
+fn a_refused_bundle_that_waits_for_a_retry_is_deleted_then() {
+    const NO_RESOURCES: TransferFailure = TransferFailure::Refused(RefuseReason::NoResources);
+    for reasons in [[NOT_ACCEPTABLE, NO_RESOURCES], [NO_RESOURCES, NOT_ACCEPTABLE]] {
+        let mut bench = Bench::new(Bytes::new());
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        bench.send(1, "dtn://b/in", 2000);
+        assert_eq!(bench.opened, 2);
+        for (part, reason) in reasons.into_iter().enumerate() {
+            assert_eq!(bench.agent.counters().deleted_refused, 0, "{reasons:?}");
+            bench.end(part, Some(reason));
+        }
+        bench.run_until(Instant::from_secs(60));
+        assert_eq!((bench.agent.counters().deleted_refused, bench.opened), (1, 2), "{reasons:?}");
     }
 }
 
@@ -428,9 +454,12 @@ fn a_bundle_waits_for_a_link_that_has_only_had_no_room_for_it() {
     bench.hear(OTHER, failed);
     bench.hear(OTHER, BundlesIndication::Down { reason: DownReason::PeerClosed, retry: false });
     bench.settle();
-    while bench.agent.poll_timeout().is_some_and(|at| at < Instant::from_secs(60)) {
-        bench.wake();
-    }
+    bench.run_until(Instant::from_secs(60));
+    // A change that does not concern it changes nothing.
+    let via = NextHop::Link(LINK);
+    bench.ask(ManagementRequest::SetRoute { pattern: "dtn://elsewhere/*".into(), via, cost: 1 });
+    bench.run_until(Instant::from_secs(120));
+    assert_eq!(bench.opened, 2);
     assert_eq!((bench.agent.holds().0, bench.agent.counters().deleted_refused), (1, 0));
 }
 
