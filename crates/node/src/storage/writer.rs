@@ -16,6 +16,7 @@ const REPEATED_MAX: usize = 4096;
 /// Time after which removals are repeated if no batch is written before.
 const REPEATED_AFTER: Duration = Duration::from_secs(1);
 
+/// Back end of the store, on a thread of its own, and the jobs that wait for it.
 pub(super) struct Writer {
     backend: Box<dyn Backend>,
     reader: Box<dyn StoreReader>,
@@ -336,7 +337,6 @@ mod tests {
         let data = Bytes::from_static(&[7; 30]);
         let answers =
             [StorageIndication::Full { record: RECORD }, StorageIndication::Removed { record: RECORD }];
-        // Both in one batch.
         let mut writer = Writer::new(Box::new(disk.open()), Arc::new(AtomicU64::new(30)), Arc::default());
         writer.waiting.push_back(Job::Write(StoreWrite::Append { record: RECORD, offset: 0, data }));
         writer.waiting.push_back(Job::Write(StoreWrite::Remove { record: RECORD }));

@@ -97,8 +97,8 @@ impl Agent {
         }
     }
 
-    /// Makes a bundle try its links again if a change of the routes has left only those that were excluded, or all of them had
-    /// refused it. `before` are its hops before the change.
+    /// Makes a bundle whose hops are all excluded try them again, if a change of the routes has left it these, or has come before the
+    /// bundle has ended because of them. `before` are its hops before the change; `None` if none were excluded, or it was in no queue.
     fn try_refused_again(&mut self, record: RecordId, before: Option<NextHops>) {
         let excludes_all = self.is_refused_by_all(record);
         let has_changed = before.is_some_and(|before| self.ways(record) != Some(&before));
