@@ -45,6 +45,32 @@ fn both_ways(alice: &Node, bob: &Node) {
     }
 }
 
+/// A delivery has few outstanding reads, and more are ignored: with a store in memory, each is answered before the next one.
+#[test]
+fn all_of_many_reads_at_once_are_answered() {
+    const LENGTH: usize = 250;
+    let bob = bob();
+    let mut app = App::new(&bob);
+    app.register("inbox", 0);
+    let file = payload(100_000, 1);
+    app.send("dtn://bob/inbox", &file, MessageOptions::default());
+    let delivery = app.wait(|said| match said.head {
+        Reply::Delivered { delivery, .. } => Some(delivery),
+        _ => None,
+    });
+    for (part, _) in file.chunks(LENGTH).enumerate() {
+        let offset = (part * LENGTH) as u64;
+        app.ask(Request::Read { delivery, offset, length: LENGTH as u32 });
+    }
+    for (part, expected) in file.chunks(LENGTH).enumerate() {
+        let data = app.wait(|said| match said.head {
+            Reply::Data { offset, .. } if offset == (part * LENGTH) as u64 => Some(said.body),
+            _ => None,
+        });
+        assert_eq!(data, expected, "part {part}");
+    }
+}
+
 #[test]
 fn files_go_both_ways_in_version_4() {
     let bob = bob();

@@ -1,7 +1,7 @@
 //! dtn7-rs on the same path: two of its daemons over TCPCL 4, an application of each over its WebSocket, where whole
 //! bundles go in and out. Its store is in memory.
 
-use crate::path::payload;
+use crate::payloads::Payloads;
 use crate::websocket::{self, Heard, Receiver, Sender};
 use crate::{folder, process};
 use bytes::Bytes;
@@ -123,6 +123,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
                 window.changed.notify_one();
             }
         });
+        let payloads = Payloads::new(length);
         let time = longwire_node::system_dtn_ms().unwrap_or(0);
         for number in 0..count as u64 {
             let open = window.open.lock().expect("no thread panics with it");
@@ -143,7 +144,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
             let mut head = Head::new(primary, length as u64);
             // As its own applications make them.
             (head.primary.crc, head.payload.crc) = (CrcType::None, CrcType::None);
-            let bundle = Bundle::new(head, payload(number, length));
+            let bundle = Bundle::new(head, payloads.whole(number));
             if out.binary(&bundle.to_bytes()).is_err() {
                 return;
             }
@@ -154,6 +155,7 @@ fn send(out: &Sender, mut answers: Receiver, count: usize, length: usize) {
 /// Number of different bundles that arrived, and the time of the last one.
 fn receive(arrivals: &mut Receiver, count: usize, length: usize) -> (usize, Instant) {
     let policy = DecodePolicy { accept_primary_without_crc: true, ..DecodePolicy::STRICT };
+    let payloads = Payloads::new(length);
     let mut seen = vec![false; count];
     let (mut total, mut last) = (0, Instant::now());
     while total < count {
@@ -166,8 +168,9 @@ fn receive(arrivals: &mut Receiver, count: usize, length: usize) -> (usize, Inst
                 continue;
             }
         };
-        let number = bundle.payload.first_chunk::<8>().map_or(0, |head| u64::from_be_bytes(*head));
-        assert_eq!(bundle.payload, payload(number, length), "every byte");
+        let number = Payloads::number(&bundle.payload);
+        assert_eq!(bundle.payload.len(), length, "every byte");
+        payloads.compare(number, 0, &bundle.payload);
         if !std::mem::replace(&mut seen[number as usize], true) {
             (total, last) = (total + 1, Instant::now());
         }

@@ -16,6 +16,7 @@ mod dtn7;
 mod neighbours;
 mod paired;
 mod path;
+mod payloads;
 mod process;
 mod relaying;
 mod resting;

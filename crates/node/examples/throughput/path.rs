@@ -1,12 +1,13 @@
 //! Our own nodes on the whole path.
 
+use crate::payloads::Payloads;
 use crate::resting::{self, status};
 use crate::{disk, process};
-use bytes::Bytes;
 use longwire_node::message::{BODY_BYTES_MAX, Message, MessageOptions, Reply, Request};
 use longwire_node::tls::{certificate_folder, issue::CertificateRequest};
 use longwire_node::{AppClient, Config, Node, NodeSetup};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -143,23 +144,15 @@ async fn holds(clients: &mut [AppClient]) -> (u64, u64) {
     (bundles, batches)
 }
 
-pub(crate) fn payload(number: u64, length: usize) -> Bytes {
-    let mut bytes = vec![number as u8; length];
-    let head = number.to_be_bytes();
-    let some = head.len().min(length);
-    bytes[..some].copy_from_slice(&head[..some]);
-    bytes.into()
-}
-
 /// At most so many sends are not durable at a time.
 const OPEN_MAX: u64 = 512;
 
 /// Sends so many bundles; returns when all are accepted.
 pub(crate) async fn send(mut client: AppClient, to: &str, count: usize, length: usize) {
     let mut accepted = 0;
+    let payloads = Payloads::new(length);
     for send in 0..count as u64 {
-        let mut left = payload(send, length);
-        let body = left.split_to(left.len().min(BODY_BYTES_MAX));
+        let (body, mut left) = payloads.parts(send);
         let options = MessageOptions::default();
         let head = Request::Send { send, to: to.to_owned(), length: length as u64, options };
         assert!(client.request(Message { head, body }).await);
@@ -187,47 +180,39 @@ fn is_accepted(reply: Message<Reply>) -> bool {
     }
 }
 
+/// Receives so many bundles, reads and compares each, and accepts it.
 pub(crate) async fn receive(mut client: AppClient, count: usize, length: usize) {
     let inline_bytes = 256 * 1024;
     assert!(client.request(Request::Register { endpoint: "sink".into(), inline_bytes }).await);
+    let payloads = Payloads::new(length);
     let mut seen = vec![false; count];
-    let (mut taken, mut reading) = (0, std::collections::BTreeMap::new());
+    // Number and length so far of those that are being read.
+    let (mut taken, mut reading) = (0, BTreeMap::<u64, (u64, usize)>::new());
     while taken < count {
         let Message { head, body } = client.reply().await.expect("the node is there");
-        let whole = match head {
+        let delivery = match head {
             Reply::Delivered { delivery, length: all, .. } if all > u64::from(inline_bytes) => {
-                reading.insert(delivery, Vec::with_capacity(length));
                 assert!(client.request(Request::Read { delivery, offset: 0, length: inline_bytes }).await);
-                None
+                continue;
             }
-            Reply::Delivered { delivery, .. } => Some((delivery, body)),
-            Reply::Data { delivery, .. } => {
-                let read = reading.get_mut(&delivery).expect("it is being read");
-                read.extend_from_slice(&body);
-                let at = read.len();
-                if at == length {
-                    reading.remove(&delivery).map(|read| (delivery, Bytes::from(read)))
-                } else {
-                    if at.is_multiple_of(inline_bytes as usize) {
-                        let offset = at as u64;
-                        assert!(
-                            client.request(Request::Read { delivery, offset, length: inline_bytes }).await
-                        );
-                    }
-                    None
-                }
-            }
+            Reply::Delivered { delivery, .. } | Reply::Data { delivery, .. } => delivery,
             Reply::Gone { .. } => {
                 taken += 1;
-                None
+                continue;
             }
-            _ => None,
+            _ => continue,
         };
-        if let Some((delivery, body)) = whole {
-            let number = body.first_chunk::<8>().map_or(0, |head| u64::from_be_bytes(*head));
-            assert_eq!(body, payload(number, length), "every byte");
+        let (number, read) = reading.entry(delivery).or_insert_with(|| (Payloads::number(&body), 0));
+        payloads.compare(*number, *read, &body);
+        *read += body.len();
+        let (number, read) = (*number, *read);
+        if read == length {
+            reading.remove(&delivery);
             assert!(!std::mem::replace(&mut seen[number as usize], true), "once");
             assert!(client.request(Request::Taken { delivery }).await);
+        } else if read.is_multiple_of(inline_bytes as usize) {
+            let request = Request::Read { delivery, offset: read as u64, length: inline_bytes };
+            assert!(client.request(request).await);
         }
     }
 }

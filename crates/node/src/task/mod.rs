@@ -60,7 +60,7 @@ use crate::surfaces::client::{ClientEvent, ClientId};
 use crate::surfaces::message::{Message, Request};
 use crate::tower::neighbours::Neighbours;
 use longwire_proto::bp::agent::Agent;
-use longwire_proto::engine::Engine;
+use longwire_proto::engine::{self, Engine};
 use longwire_proto::joint::{Beside, PassThrough, Stack};
 use longwire_proto::service::{
     AppRequest, BpaIndication, BpaRequest, LinkId, ManagementRequest, Port, Storage,
@@ -76,6 +76,11 @@ const IDENTIFIES_WITHIN: Duration = Duration::from_secs(5);
 const CLOCK_EVERY: Duration = Duration::from_secs(5);
 /// Maximum events handled before the engines are drained.
 const BATCH_EVENTS: usize = 256;
+
+/// Maximum answers of the store, and as many requests of applications, handled before the engines are polled: after more, a bundle
+/// would have left the caches of the processor before its next step. Answers of the store grant no room, so they need not be polled
+/// one by one.
+const HANDED_AT_ONCE: usize = 16;
 
 /// The agent over the storage and all neighbours.
 pub(crate) type Engines = Stack<Agent, Beside<PassThrough<Storage>, Neighbours>>;
@@ -344,24 +349,31 @@ impl Task {
                     }
                 }
             }
-            match self.engines.poll_request(now) {
-                Some(Port::First(request)) => self.store.driver.request(now, request),
-                Some(Port::Second(Port::First((link, request)))) => match request {
-                    MediaRequest::Stream(request) => self.stream_request(link, request),
-                    MediaRequest::Datagrams(request) => self.datagrams_request(now, link, request),
-                    MediaRequest::Programs(request) => self.program_request(now, link, request),
-                    MediaRequest::Packets(_) => unreachable!("stations are below the sessions over them"),
-                },
-                Some(Port::Second(Port::Second((line, request)))) => self.line_request(line, request),
-                None => {
-                    if let Some(answer) = self.store.driver.answer(now) {
-                        self.engines.handle_indication(now, Port::First(answer));
-                    } else if let Some(request) = self.applications.next_request() {
-                        self.ask(now, request);
-                    } else {
-                        break;
-                    }
+            if let Some(request) = self.engines.poll_request(now) {
+                self.carry_out(now, request);
+                continue;
+            }
+            let mut has_work = false;
+            for _ in 0..HANDED_AT_ONCE {
+                let Some(answer) = self.store.driver.answer(now) else { break };
+                has_work = true;
+                self.engines.handle_indication(now, Port::First(answer));
+            }
+            if has_work {
+                continue;
+            }
+            for _ in 0..HANDED_AT_ONCE {
+                let Some(request) = self.applications.next_request() else { break };
+                has_work = true;
+                // Each read is answered before the next one: a delivery has few outstanding reads, and more are ignored.
+                let is_read = matches!(request, AppRequest::Read { .. });
+                self.ask(now, request);
+                if is_read {
+                    break;
                 }
+            }
+            if !has_work {
+                break;
             }
         }
         self.see_refused(now);
@@ -369,5 +381,19 @@ impl Task {
         self.end_encrypted_amateurs(now);
         self.store.driver.flush();
         self.connections.receive_budget.set_store(self.store.driver.waiting_bytes());
+    }
+
+    /// Carries out a request of the engines.
+    fn carry_out(&mut self, now: Instant, request: engine::Request<<Engines as Engine>::Below>) {
+        match request {
+            Port::First(request) => self.store.driver.request(now, request),
+            Port::Second(Port::First((link, request))) => match request {
+                MediaRequest::Stream(request) => self.stream_request(link, request),
+                MediaRequest::Datagrams(request) => self.datagrams_request(now, link, request),
+                MediaRequest::Programs(request) => self.program_request(now, link, request),
+                MediaRequest::Packets(_) => unreachable!("stations are below the sessions over them"),
+            },
+            Port::Second(Port::Second((line, request))) => self.line_request(line, request),
+        }
     }
 }

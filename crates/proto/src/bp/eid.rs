@@ -51,6 +51,8 @@ pub enum Eid {
 #[derive(Clone)]
 pub struct DtnName {
     ssp: Bytes,
+    /// Offset of the demux in it, bytes.
+    demux_at: u16,
     /// True for the form `//node` of version 6, without the final slash. Not part of the identity.
     bare: bool,
 }
@@ -117,7 +119,7 @@ impl Eid {
     /// the null endpoint has no members.
     pub fn is_singleton(&self) -> bool {
         match self {
-            Eid::Dtn(name) => !name.demux().starts_with('~'),
+            Eid::Dtn(name) => name.demux_bytes().first() != Some(&b'~'),
             Eid::Ipn(_) | Eid::Unknown { .. } | Eid::Uri(_) => !self.is_null(),
             Eid::Null => false,
         }
@@ -131,8 +133,9 @@ impl Eid {
             _ if self.is_null() => Eid::Null,
             Eid::Dtn(name) => {
                 // An endpoint ID without a demux keeps its form.
-                let bare = name.bare && name.demux().is_empty();
-                Eid::Dtn(DtnName { ssp: name.ssp.slice(..name.demux_at()), bare })
+                let bare = name.bare && name.demux_bytes().is_empty();
+                let ssp = name.ssp.slice(..usize::from(name.demux_at));
+                Eid::Dtn(DtnName { ssp, demux_at: name.demux_at, bare })
             }
             Eid::Ipn(ipn) => Eid::Ipn(IpnNumbers { service: 0, ..*ipn }),
             other => other.clone(),
@@ -142,7 +145,7 @@ impl Eid {
     /// True if this is the administrative endpoint of a node.
     pub fn is_node_id(&self) -> bool {
         match self {
-            Eid::Dtn(name) => name.demux().is_empty(),
+            Eid::Dtn(name) => name.demux_bytes().is_empty(),
             Eid::Ipn(ipn) => ipn.service == 0 && !self.is_null(),
             Eid::Null | Eid::Unknown { .. } | Eid::Uri(_) => false,
         }
@@ -151,7 +154,7 @@ impl Eid {
     /// True if both endpoints belong to the same node.
     pub fn same_node(&self, other: &Eid) -> bool {
         match (self, other) {
-            (Eid::Dtn(a), Eid::Dtn(b)) => a.node() == b.node(),
+            (Eid::Dtn(a), Eid::Dtn(b)) => a.up_to_demux() == b.up_to_demux(),
             (Eid::Ipn(a), Eid::Ipn(b)) => (a.allocator, a.node) == (b.allocator, b.node),
             _ => self == other,
         }
@@ -380,26 +383,31 @@ impl DtnName {
         if !rest[node..].iter().all(u8::is_ascii_graphic) {
             return Err(DecodeError::invalid("a character of a dtn demux", DTN));
         }
-        Ok(DtnName { ssp, bare: false })
+        let demux_at = u16::try_from("//".len() + node + 1).expect("the length is limited");
+        Ok(DtnName { ssp, demux_at, bare: false })
     }
 
     fn as_str(&self) -> &str {
         core::str::from_utf8(&self.ssp).expect("a checked name is ASCII")
     }
 
-    /// Offset of the demux.
-    fn demux_at(&self) -> usize {
-        3 + self.ssp[2..].iter().position(|&byte| byte == b'/').expect("a checked name has this slash")
+    /// `//node/`.
+    fn up_to_demux(&self) -> &[u8] {
+        &self.ssp[..usize::from(self.demux_at)]
+    }
+
+    fn demux_bytes(&self) -> &[u8] {
+        &self.ssp[usize::from(self.demux_at)..]
     }
 
     /// Node name.
     pub fn node(&self) -> &str {
-        &self.as_str()[2..self.demux_at() - 1]
+        &self.as_str()[2..usize::from(self.demux_at) - 1]
     }
 
     /// Demux: the part after the node name.
     pub fn demux(&self) -> &str {
-        &self.as_str()[self.demux_at()..]
+        &self.as_str()[usize::from(self.demux_at)..]
     }
 }
 
@@ -475,7 +483,10 @@ impl fmt::Display for Eid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Eid::Null => f.write_str("dtn:none"),
-            Eid::Dtn(name) => write!(f, "dtn:{}", name.as_str()),
+            Eid::Dtn(name) => {
+                f.write_str("dtn:")?;
+                f.write_str(name.as_str())
+            }
             Eid::Ipn(ipn) => match (ipn.allocator, ipn.node) {
                 (0, u32::MAX) => write!(f, "ipn:!.{}", ipn.service),
                 (0, node) => write!(f, "ipn:{node}.{}", ipn.service),

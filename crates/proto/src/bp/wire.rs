@@ -409,23 +409,43 @@ impl PayloadHeader {
 #[derive(Clone, Debug)]
 pub struct PayloadCrc {
     crc: CrcType,
-    running: Option<Running>,
+    value: PayloadCrcValue,
+}
+
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the usual one; boxing it would cost an allocation per bundle"
+)]
+enum PayloadCrcValue {
+    /// The block has no CRC.
+    None,
+    Running(Running),
+    Known(u32),
 }
 
 impl PayloadCrc {
     /// Begins with the header of the block, which the CRC covers, too.
     pub fn new(header: &PayloadHeader) -> Self {
-        let mut running = running(header.crc);
-        if let Some(running) = &mut running {
-            let (bytes, length) = cbor::heads_as_bytes(header.heads());
-            running.update(&bytes[..length]);
-        }
-        PayloadCrc { crc: header.crc, running }
+        let value = match running(header.crc) {
+            None => PayloadCrcValue::None,
+            Some(mut running) => {
+                let (bytes, length) = cbor::heads_as_bytes(header.heads());
+                running.update(&bytes[..length]);
+                PayloadCrcValue::Running(running)
+            }
+        };
+        PayloadCrc { crc: header.crc, value }
+    }
+
+    /// CRC of a block whose [`value`](Self::value) is known; the payload need not pass again.
+    pub fn known(header: &PayloadHeader, value: u32) -> Self {
+        PayloadCrc { crc: header.crc, value: PayloadCrcValue::Known(value) }
     }
 
     /// Adds the next bytes of the payload.
     pub fn update(&mut self, payload: &[u8]) {
-        if let Some(running) = &mut self.running {
+        if let PayloadCrcValue::Running(running) = &mut self.value {
             running.update(payload);
         }
     }
@@ -435,9 +455,13 @@ impl PayloadCrc {
         self.crc.field_bytes() + 1
     }
 
-    /// CRC of the bytes so far, with its own field as zeros.
-    pub(super) fn value(&self) -> u32 {
-        let Some(mut running) = self.running.clone() else { return 0 };
+    /// CRC of the bytes so far, with its own field as zeros; zero without a CRC.
+    pub fn value(&self) -> u32 {
+        let mut running = match &self.value {
+            PayloadCrcValue::None => return 0,
+            PayloadCrcValue::Known(value) => return *value,
+            PayloadCrcValue::Running(running) => running.clone(),
+        };
         let field = [0x40 | self.crc.bytes() as u8, 0, 0, 0, 0];
         running.update(&field[..self.crc.field_bytes()]);
         running.value()

@@ -13,17 +13,18 @@
 
 use crate::bp::bpsec::Decryptor;
 use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
-use crate::kit::remove_from;
+use crate::kit::{OrderedMap, remove_from};
 use crate::service::{
     AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, Signature, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
 use super::checking::CheckTarget;
-use super::clock::{DeadlineKind, ExpiryTime, millis};
+use super::clock::{BundleDeadlines, DeadlineKind, ExpiryTime, millis};
 use super::head::{AnyAdminRecord, AnyHead, decode_record};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::{Extent, Reassembly};
@@ -181,6 +182,26 @@ impl LocalPayload {
         self.signature.as_deref()
     }
 
+    /// Restarts the wait for another notification, or ends it if the application was not notified or has accepted. With an interval of
+    /// zero the notification is not repeated.
+    fn repeat_after(
+        &mut self,
+        now: Instant,
+        interval: Duration,
+        key: &LocalKey,
+        deadlines: &mut BundleDeadlines,
+    ) {
+        let kind = || DeadlineKind::RepeatDelivery(Box::new(key.clone()));
+        if let Some(old) = self.repeat_at.take() {
+            deadlines.not_at(old, kind());
+        }
+        if self.progress == DeliveryProgress::Told && !interval.is_zero() {
+            let at = now + interval;
+            self.repeat_at = Some(at);
+            deadlines.at(at, kind());
+        }
+    }
+
     /// True if all of this range has been received.
     pub(super) fn has(&self, from: u64, to: u64) -> bool {
         self.assembly.has(from, to)
@@ -217,7 +238,7 @@ pub(super) struct Deliveries {
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
     tombstones: BTreeMap<TakenPayload, Tombstone>,
     /// Payloads whose tombstones these records are.
-    tombstone_names: BTreeMap<RecordId, TakenPayload>,
+    tombstone_names: OrderedMap<RecordId, TakenPayload>,
     /// Tombstones or removals that are not yet durable; the delivery ends once they are.
     pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
     /// For the names of tombstones.
@@ -233,7 +254,7 @@ impl Deliveries {
             by_id: BTreeMap::new(),
             waiting: BTreeMap::new(),
             tombstones: BTreeMap::new(),
-            tombstone_names: BTreeMap::new(),
+            tombstone_names: OrderedMap::new(),
             pending_tombstones: BTreeMap::new(),
             digests,
         }
@@ -363,28 +384,24 @@ impl Agent {
             return;
         }
         held.state = BundleState::Local;
-        let begins = !self.deliveries.local.contains_key(&key);
+        key.payload.endpoint = key.payload.endpoint.detached();
+        let entry = self.deliveries.local.entry(key.clone());
+        let begins = matches!(entry, Entry::Vacant(_));
         if begins != held.begins_assembly {
             self.holdings.recount(&record, |held| held.begins_assembly = begins);
         }
-        let local = match self.deliveries.local.get_mut(&key) {
-            Some(local) => local,
-            None => {
-                key.payload.endpoint = key.payload.endpoint.detached();
-                self.deliveries.local.entry(key.clone()).or_insert_with(|| LocalPayload {
-                    assembly: Reassembly::new(key.payload.total),
-                    progress: DeliveryProgress::InParts,
-                    delivery: DeliveryId(record.0),
-                    admin: key.payload.is_admin.then(BytesMut::new),
-                    extents: Vec::new(),
-                    reads: VecDeque::new(),
-                    reading: false,
-                    repeat_at: None,
-                    signature: None,
-                    decryptor: None,
-                })
-            }
-        };
+        let local = entry.or_insert_with(|| LocalPayload {
+            assembly: Reassembly::new(key.payload.total),
+            progress: DeliveryProgress::InParts,
+            delivery: DeliveryId(record.0),
+            admin: key.payload.is_admin.then(BytesMut::new),
+            extents: Vec::new(),
+            reads: VecDeque::new(),
+            reading: false,
+            repeat_at: None,
+            signature: None,
+            decryptor: None,
+        });
         if local.is_checked() {
             // The copy that is being verified may be false, and this one genuine.
             local.assembly.add(record, start, length, at);
@@ -424,8 +441,7 @@ impl Agent {
         signature: Option<Signature>,
         decryptor: Option<Box<Decryptor>>,
     ) {
-        let extents = self.deliveries.local[key].extents.clone();
-        self.drop_spare_parts(key, &extents);
+        self.drop_spare_parts(key);
         let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
         local.signature = signature.map(Box::new);
         local.decryptor = decryptor;
@@ -447,13 +463,13 @@ impl Agent {
         }
         self.deliveries.by_id.insert(delivery, key.clone());
         self.deliveries.waiting.entry(key.payload.endpoint.clone()).or_default().insert(delivery);
-        self.tell(now, delivery);
+        self.tell_payload(now, key);
     }
 
     /// Removes the parts of a complete payload that other parts cover: one that expires earlier would delete
     /// the payload. Parts in custody or of an application's send are kept until they are answered.
-    fn drop_spare_parts(&mut self, key: &LocalKey, extents: &[Extent]) {
-        let assembly = &self.deliveries.local[key].assembly;
+    fn drop_spare_parts(&mut self, key: &LocalKey) {
+        let LocalPayload { assembly, extents, .. } = &self.deliveries.local[key];
         if assembly.len() == extents.len() || extents.is_empty() {
             return;
         }
@@ -471,7 +487,12 @@ impl Agent {
     /// Indicates a delivery to the application that is registered for it.
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
         let key = self.deliveries.by_id[&delivery].clone();
-        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
+        self.tell_payload(now, &key);
+    }
+
+    /// Indicates a complete payload to the application that is registered for it.
+    fn tell_payload(&mut self, now: Instant, key: &LocalKey) {
+        let local = self.deliveries.local.get_mut(key).expect("deliveries are local");
         if local.progress == DeliveryProgress::Taken
             || !self.deliveries.registrations.contains(&key.payload.endpoint)
         {
@@ -479,25 +500,13 @@ impl Agent {
         }
         local.progress = DeliveryProgress::Told;
         self.indications.push(AppIndication::Delivered {
-            delivery,
+            delivery: local.delivery,
             name: key.adu.source.bundle_name(key.adu.timestamp),
             destination: key.payload.endpoint.to_string(),
             length: local.plaintext_bytes(),
             signature: local.signature.clone(),
         });
-        self.repeat_later(now, &key);
-    }
-
-    fn repeat_later(&mut self, now: Instant, key: &LocalKey) {
-        let local = self.deliveries.local.get_mut(key).expect("the caller has it");
-        if let Some(old) = local.repeat_at.take() {
-            self.time.deadlines.not_at(old, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
-        }
-        if local.progress == DeliveryProgress::Told && !self.config.delivery_repeat.is_zero() {
-            let at = now + self.config.delivery_repeat;
-            local.repeat_at = Some(at);
-            self.time.deadlines.at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
-        }
+        local.repeat_after(now, self.config.delivery_repeat, key, &mut self.time.deadlines);
     }
 
     /// Indicates a delivery again after the repeat interval.
@@ -518,13 +527,16 @@ impl Agent {
         };
         let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
         let left = local.plaintext_bytes().saturating_sub(offset).min(u64::from(length));
-        if left == 0 || local.reads.len() >= most {
-            self.counters.ignored += 1;
-        } else {
+        let is_read = left > 0 && local.reads.len() < most;
+        if is_read {
             local.reads.push_back((offset, left));
-            self.read_next(key.clone());
+        } else {
+            self.counters.ignored += 1;
         }
-        self.repeat_later(now, &key);
+        local.repeat_after(now, self.config.delivery_repeat, &key, &mut self.time.deadlines);
+        if is_read {
+            self.read_next(key);
+        }
     }
 
     /// Requests the next range of a local payload from the storage.
@@ -575,7 +587,9 @@ impl Agent {
                 }
             }
         }
-        self.read_next(key);
+        if !local.reads.is_empty() {
+            self.read_next(key);
+        }
     }
 
     /// Handles a failed read of a local payload.
@@ -633,7 +647,7 @@ impl Agent {
         }
         local.progress = DeliveryProgress::Taken;
         local.reads.clear();
-        self.repeat_later(now, &key);
+        local.repeat_after(now, self.config.delivery_repeat, &key, &mut self.time.deadlines);
         self.write_tombstone(now, key);
     }
 
@@ -692,7 +706,7 @@ impl Agent {
             self.store.remove(old.record);
         }
         while self.deliveries.tombstones.len() > self.config.limits.tombstones_max {
-            let &oldest = self.deliveries.tombstone_names.keys().next().expect("there is one too many");
+            let (&oldest, _) = self.deliveries.tombstone_names.first().expect("there is one too many");
             if self.deliveries.pending_tombstones.contains_key(&oldest) {
                 break;
             }
@@ -767,7 +781,8 @@ impl Agent {
         local.assembly.remove(record);
         let progress = local.progress;
         let is_read = is_head || local.extents.iter().any(|extent| extent.record == record);
-        if progress != DeliveryProgress::InParts && is_read || local.assembly.len() == 0 {
+        let is_last = local.assembly.len() == 0;
+        if progress != DeliveryProgress::InParts && is_read || is_last {
             // Without this part the payload is incomplete.
             let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
@@ -787,7 +802,7 @@ impl Agent {
                 self.security.checks.begin_again(key);
             }
         }
-        if self.deliveries.local[key].assembly.len() == 0 {
+        if is_last {
             self.deliveries.local.remove(key);
         }
     }

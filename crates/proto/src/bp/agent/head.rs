@@ -7,11 +7,12 @@
 
 use crate::bp::{
     self, AdminRecord, BlockFlags, BlockType, BundleFlags, BundleId, Content, CreationTimestamp,
-    DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, bpsec, v6,
+    DecodePolicy, Eid, Fragment, HopCount, PayloadCrc, PayloadHeader, bpsec, v6,
 };
 use crate::codec::{self, DecodeError};
 use crate::service::{BlockPlace, Breach, BundleVersion, Priority, ReportedStatus};
 use bytes::{Bytes, BytesMut};
+use core::num::NonZeroU32;
 
 /// Length of a header that is decoded only once, bytes.
 const SHORT_HEAD_BYTES: usize = 256;
@@ -410,6 +411,14 @@ impl AnyHead {
         }
     }
 
+    /// Header of the payload block; `None` in version 6.
+    pub(super) fn payload_header(&self) -> Option<&PayloadHeader> {
+        match self {
+            AnyHead::V7(head) => Some(&head.payload),
+            AnyHead::V6(_) => None,
+        }
+    }
+
     /// Position of the payload block.
     pub(super) fn payload_place(&self) -> BlockPlace {
         match self {
@@ -512,6 +521,19 @@ impl BundleEnd {
         match head {
             AnyHead::V7(head) => BundleEnd::Checksum(PayloadCrc::new(&head.payload)),
             AnyHead::V6(head) => BundleEnd::Blocks(codec::encoded(0, |out| head.encode_tail(out))),
+        }
+    }
+
+    /// End of a bundle of version 7 whose payload block has this header and this CRC.
+    pub(super) fn known(header: &PayloadHeader, crc: u32) -> Self {
+        BundleEnd::Checksum(PayloadCrc::known(header, crc))
+    }
+
+    /// CRC of the payload block, once the payload has passed; `None` without one, if it is zero, and in version 6.
+    pub(super) fn crc(&self) -> Option<NonZeroU32> {
+        match self {
+            BundleEnd::Checksum(crc) => NonZeroU32::new(crc.value()),
+            BundleEnd::Blocks(_) => None,
         }
     }
 

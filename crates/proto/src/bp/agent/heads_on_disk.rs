@@ -37,8 +37,9 @@ impl AnyHead {
         let AnyHead::V7(head) = self else { return None };
         let is_read = |block: &&bp::Block| {
             match block.block_type {
-                // The record of a bundle that this node has signed or encrypted has them elsewhere.
-                BlockType::BlockIntegrity => own,
+                // The record of a bundle that this node has signed or encrypted has them elsewhere. This block tells that the
+                // payload block is signed, so that its CRC type must not change.
+                BlockType::BlockIntegrity => own || block.has_target(PAYLOAD_BLOCK),
                 // This block tells that the payload is encrypted.
                 BlockType::BlockConfidentiality => own || block.has_target(PAYLOAD_BLOCK),
                 other => {
@@ -171,7 +172,7 @@ impl Agent {
 mod tests {
     use super::*;
     use crate::bp::{
-        BlockFlags, BlockType, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, HopCount,
+        BlockFlags, BlockType, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Emit, HopCount,
         PrimaryBlock, v6,
     };
 
@@ -238,6 +239,7 @@ mod tests {
             crc: CrcType::None,
             data: vec![7; 10_000].into(),
         });
+        let mut signed = head.clone();
         let whole = AnyHead::V7(head);
         let bytes = whole.to_bytes();
         let parked = whole.parked(false).expect("it is of version 7");
@@ -248,5 +250,24 @@ mod tests {
         assert_eq!(lean.hop_count(), Some(HopCount { limit: 9, count: 2 }));
         let (again, _) = decode_head(&bytes, &DecodePolicy::STORED).expect("it is a head");
         assert_eq!(again, whole);
+        // A signed payload block keeps its CRC for every peer.
+        let adapted = |head: &AnyHead| {
+            let AnyHead::V7(mut head) = head.clone() else { unreachable!("it is of version 7") };
+            head.adapt(&[Emit::NoPayloadCrc]);
+            head.payload
+        };
+        assert_eq!(adapted(&parked), adapted(&whole));
+        assert_eq!(adapted(&whole).crc, CrcType::None);
+        signed.blocks.push(bp::Block {
+            block_type: BlockType::BlockIntegrity,
+            number: 10,
+            flags: BlockFlags::NONE,
+            crc: CrcType::None,
+            data: Bytes::from_static(&[0x81, 0x01, 0x01, 0x00]),
+        });
+        let whole = AnyHead::V7(signed);
+        let parked = whole.parked(false).expect("it is of version 7");
+        assert_eq!(adapted(&parked), adapted(&whole));
+        assert_ne!(adapted(&whole).crc, CrcType::None);
     }
 }

@@ -1,8 +1,10 @@
 //! A bundle held by the agent: its header and the position of its payload, which is in the storage.
 
+use crate::bp::PayloadHeader;
 use crate::service::{LinkId, Priority, RecordId, SendFailure, SendId, TransferId};
 use crate::time::Instant;
 use core::cmp::Reverse;
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::accounts::NeighbourNumber;
@@ -66,6 +68,9 @@ pub(super) struct HeldBundle {
     pub(super) appended: u64,
     /// Durable bytes.
     pub(super) stored: u64,
+    /// CRC of the payload block as it was made or received; `None` without one, if it is zero, or if the bundle was cut, has rested, or
+    /// was found at the start. The header of the payload block is still that which it covers.
+    pub(super) payload_crc: Option<NonZeroU32>,
     /// A block of the bundle is encrypted, so that the bundle never uses a link on an amateur radio band.
     pub(super) encrypted: bool,
     /// The bundle was counted as kept from such a link.
@@ -155,6 +160,11 @@ impl HeldBundle {
         self.payload_at() + self.payload_bytes() + self.tail_bytes
     }
 
+    /// Header of the payload block and its CRC, if the CRC is known.
+    pub(super) fn known_crc(&self) -> Option<(PayloadHeader, u32)> {
+        Some((*self.head.payload_header()?, self.payload_crc?.get()))
+    }
+
     /// True if the bundle can be fragmented (RFC 9171 4.2.3, 5.8).
     pub(super) fn may_fragment(&self) -> bool {
         self.head.may_fragment() && self.payload_bytes() > 1
@@ -190,6 +200,7 @@ impl HeldBundle {
     /// Cuts the record to the payload's first `payload_bytes` bytes, which become a fragment.
     pub(super) fn cut_to(&mut self, payload_bytes: u64) {
         self.head = self.head.part(0, payload_bytes);
+        self.payload_crc = None;
         self.closed = true;
         self.renew();
     }

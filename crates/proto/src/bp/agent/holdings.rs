@@ -25,7 +25,7 @@ use super::resting;
 use super::taken::{Digest, Digests};
 
 /// Number of bundles that stay awake although nothing needs them. Tests of the agent have few bundles, and most of these rest.
-const AWAKE_MAX: usize = if cfg!(test) { 2 } else { 1024 };
+const AWAKE_MAX: usize = if cfg!(test) { 2 } else { 4096 };
 /// Number of awake bundles that are examined for each one that wakes: those in use stay awake.
 const EXAMINED: usize = 2;
 /// Maximum number examined at once, some milliseconds: many may have woken while there was place for all.
@@ -89,6 +89,8 @@ impl Slot {
             // The same ranges have several forms.
             assert_eq!(woken.to_send, held.to_send);
             woken.to_send = held.to_send.clone();
+            // It is not kept, and computed again.
+            woken.payload_crc = held.payload_crc;
             assert_eq!(format!("{woken:?}"), format!("{held:?}"));
         }
     }

@@ -474,6 +474,7 @@ impl Agent {
             }
             Err(breach) => return Err(TransferRefusal::damaged(breach)),
         }
+        let payload_crc = body.closing.crc();
         let whole = held.head_bytes + held.payload_bytes() + tail_bytes;
         if incoming.announced.is_some_and(|announced| announced != whole) {
             return Err(TransferRefusal::damaged(head.other_length()));
@@ -496,6 +497,7 @@ impl Agent {
         }
         let held = self.holdings.get_mut(&record).expect("what arrives is held");
         held.encrypted |= head.is_encrypted();
+        held.payload_crc = payload_crc;
         held.head = head;
         held.tail_bytes = tail_bytes;
         Ok(true)
@@ -736,6 +738,7 @@ impl Agent {
             neighbour: header.neighbour,
             appended: 0,
             stored: 0,
+            payload_crc: None,
             share: 0,
             since: now,
             age_ms: header.age_ms,

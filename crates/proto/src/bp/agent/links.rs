@@ -513,6 +513,8 @@ impl Agent {
         let node = peer.as_deref().and_then(super::parse_node).filter(|node| *node != self.node);
         let Some(link) = self.links.get(id).filter(|link| link.up && link.peer != node) else { return };
         let (before, in_contact) = (link.peer.clone(), link.in_contact);
+        // It was prepared by the rules for the other peer.
+        self.drop_prepared(now, id);
         if in_contact {
             self.tell_router(now, id, false);
         }

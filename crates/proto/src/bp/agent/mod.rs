@@ -507,13 +507,12 @@ impl Agent {
             self.startup.take_old_boots().into_iter().for_each(|old| self.store.remove(old));
             return;
         }
-        if self.deliveries.is_tombstone(record) {
+        let Some(held) = self.holdings.get_mut(&record) else {
             if self.deliveries.tombstone_is_whole(record, up_to) {
                 self.tombstone_stored(now, record);
             }
             return;
-        }
-        let Some(held) = self.holdings.get_mut(&record) else { return };
+        };
         held.stored = held.stored.max(up_to);
         let payload = held.stored.saturating_sub(held.payload_at());
         let durable = held.handed.min(payload).max(held.durable);

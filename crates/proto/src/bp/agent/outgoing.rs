@@ -19,6 +19,7 @@ use crate::service::{
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
+use core::num::NonZeroU32;
 use core::ops::Bound;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -57,6 +58,8 @@ pub(super) struct OutgoingTransfer {
     /// Bytes in `chunks`.
     pub(super) buffered: usize,
     closing: BundleEnd,
+    /// CRC that the payload block of the complete bundle had when it was made or received, if it is known.
+    known_crc: Option<NonZeroU32>,
     /// Length of the header, bytes; zero until the transfer is open.
     pub(super) head_bytes: u64,
     pub(super) acked: u64,
@@ -316,6 +319,11 @@ impl Agent {
         flight.closing.update(&data);
         flight.push(data);
         if flight.is_read() {
+            if flight.known_crc.is_some() && flight.closing.crc() != flight.known_crc {
+                let record = flight.record;
+                self.storage_lost(now, record);
+                return;
+            }
             let tail = codec::encoded(8, |out| flight.closing.encode_tail(out));
             flight.push(tail);
         }
@@ -370,8 +378,15 @@ impl Agent {
         held.is_refused = false;
         let priority = held.head.priority();
         let mut head = held.head.range(from, to);
+        let (known_crc, is_repeated) = (held.known_crc(), held.refusals > 0);
         let waits_for_head = self.read_head_from_disk(id, transfer, record);
         self.adapt(id, &mut head);
+        let known_crc = known_crc.filter(|(header, _)| head.payload_header() == Some(header));
+        // A peer that refuses a bundle may have found that the storage has changed it: the payload is compared with its CRC.
+        let closing = match known_crc {
+            Some((header, crc)) if !is_repeated => BundleEnd::known(&header, crc),
+            _ => BundleEnd::of(&head),
+        };
         let mut flight = OutgoingTransfer {
             record,
             priority,
@@ -381,7 +396,8 @@ impl Agent {
             pending: 0,
             chunks: VecDeque::new(),
             buffered: 0,
-            closing: BundleEnd::of(&head),
+            closing,
+            known_crc: known_crc.and_then(|(_, crc)| NonZeroU32::new(crc)),
             head_bytes: 0,
             acked: 0,
             handed: 0,

@@ -78,22 +78,26 @@ pub(super) struct RecordHeader {
 
 impl RecordHeader {
     pub(super) fn encode(&self, out: &mut BytesMut) {
-        let start = out.len();
-        out.put_slice(MAGIC);
-        out.put_u8(match self.kind {
+        let kind = match self.kind {
             RecordKind::Boot => 1,
             RecordKind::Tombstone(BundleVersion::V7) => 2,
             RecordKind::Received => 3,
             RecordKind::Own => 4,
             RecordKind::OwnSecured => 6,
             RecordKind::Tombstone(BundleVersion::V6) => 5,
-        });
-        out.put_u8(VERSION);
-        out.put_u16(self.neighbour.0);
-        out.put_u64(self.nonce);
-        out.put_u64(self.arrival_dtn_ms);
-        out.put_u64(self.age_ms);
-        put_checksum(start, out);
+        };
+        let mut bytes = [0; HEADER_BYTES as usize];
+        let mut fields = &mut bytes[..];
+        fields.put_slice(MAGIC);
+        fields.put_u8(kind);
+        fields.put_u8(VERSION);
+        fields.put_u16(self.neighbour.0);
+        fields.put_u64(self.nonce);
+        fields.put_u64(self.arrival_dtn_ms);
+        fields.put_u64(self.age_ms);
+        let (covered, crc) = bytes.split_last_chunk_mut().expect("a header ends with its checksum");
+        *crc = crc32c(covered).to_be_bytes();
+        out.put_slice(&bytes);
     }
 
     pub(super) fn decode(input: &mut Bytes) -> Result<Self, DecodeError> {
@@ -146,7 +150,6 @@ pub(super) enum Note {
 impl Note {
     /// Encodes the note for the position `position` bytes from the beginning of its record.
     pub(super) fn encode(self, nonce: u64, position: u64) -> Bytes {
-        let mut out = BytesMut::with_capacity(NOTE_BYTES as usize);
         let (kind, value) = match self {
             Note::Sealed { custody } => (1, u64::from(custody)),
             Note::SafeUpTo(value) => (2, value),
@@ -154,12 +157,14 @@ impl Note {
             Note::Copies(value) => (4, value),
             Note::HandedOver => (5, 0),
         };
-        out.put_u32(kind);
-        out.put_u64(value);
-        out.put_u64(nonce);
-        let crc = Self::crc(&out, position);
-        out.put_u32(crc);
-        out.freeze()
+        let mut bytes = [0; NOTE_BYTES as usize];
+        let mut fields = &mut bytes[..];
+        fields.put_u32(kind);
+        fields.put_u64(value);
+        fields.put_u64(nonce);
+        let (covered, crc) = bytes.split_last_chunk_mut().expect("a note ends with its checksum");
+        *crc = Self::crc(covered, position).to_be_bytes();
+        Bytes::copy_from_slice(&bytes)
     }
 
     /// Decodes the note at the front of `input`; `None` if it is not a valid note for this record and

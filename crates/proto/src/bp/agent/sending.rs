@@ -381,6 +381,7 @@ impl Agent {
             composing.closing.encode_tail(&mut out);
             let held = self.holdings.get_mut(&record).expect("what is composed is held");
             held.state = BundleState::Sealing;
+            held.payload_crc = composing.closing.crc();
             let is_secured = composing.signing.is_some() || composing.encryption.is_some();
             self.counters.signed += u64::from(composing.signing.is_some());
             self.counters.encrypted += u64::from(composing.encryption.is_some());

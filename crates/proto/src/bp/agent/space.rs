@@ -254,10 +254,12 @@ impl Agent {
         let before = self.evictable.reserved;
         let all = before + more;
         self.evictable.reserved = all;
-        while let Some(share) = self.exceeded(all, claim, false)
+        let mut exceeds = self.exceeded(all, claim, false);
+        while let Some(share) = exceeds
             && let Some(victim) = self.victim_of_its_own(claim, share)
         {
             self.evict(now, victim);
+            exceeds = self.exceeded(all, claim, false);
         }
         let mut excess = self.excess(Usage::default(), &claim.payer);
         // Bundles held above a smaller limit stay: only as much is evicted as the new one needs.
@@ -268,9 +270,10 @@ impl Agent {
         {
             self.evict(now, victim);
             excess = self.excess(Usage::default(), &claim.payer) - above;
+            exceeds = self.exceeded(all, claim, false);
         }
         self.evictable.reserved = before;
-        excess.is_zero() && self.exceeded(all, claim, false).is_none()
+        excess.is_zero() && exceeds.is_none()
     }
 
     fn evict(&mut self, now: Instant, victim: RecordId) {

@@ -2,6 +2,8 @@
 
 use super::super::holdings::VISITED_AT_ONCE;
 use super::super::{Agent, Config, LinkConfig};
+use crate::bp::{Bundle, CrcType, DecodePolicy, Emit, PeerRules};
+use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
@@ -35,6 +37,7 @@ struct Bench {
     /// Bytes read, and bytes sent over each link.
     read_bytes: u64,
     handed: BTreeMap<LinkId, u64>,
+    sent: Vec<u8>,
 }
 
 impl Bench {
@@ -53,6 +56,7 @@ impl Bench {
             room: 1 << 20,
             read_bytes: 0,
             handed: BTreeMap::new(),
+            sent: Vec::new(),
         }
     }
 
@@ -122,6 +126,7 @@ impl Bench {
         }
         if let BundlesRequest::Piece { data, .. } = request {
             *self.handed.entry(link).or_default() += data.len() as u64;
+            self.sent.extend_from_slice(data);
         }
         if matches!(request, BundlesRequest::Connect) {
             let peer = if link == LINK { "dtn://b/".to_owned() } else { format!("dtn://b{}/", link.0) };
@@ -151,6 +156,69 @@ fn what_cannot_be_read_waits_though_another_part_of_it_is_on_its_way() {
     bench.good_reads = usize::MAX;
     bench.wake();
     assert!(bench.opened >= 3, "all parts go once the disk can read: {}", bench.opened);
+}
+
+/// A bundle leaves with the CRC that it was made with: one of what the disk returns would hide what it has changed. Once the next
+/// node has refused it, this node looks for itself.
+#[test]
+fn what_a_disk_changes_unnoticed_the_next_node_notices() {
+    let payload = [7; 1000];
+    for is_changed in [false, true] {
+        let mut bench = Bench::new(Bytes::copy_from_slice(&payload));
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+        let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
+        bench.ask(AppRequest::Send { send: SendId(1), destination, length: 1000, options });
+        let records = bench.records.values_mut();
+        let stored = records.filter_map(|record| {
+            let at = record.windows(1000).position(|bytes| bytes == payload)?;
+            Some(&mut record[at + 500])
+        });
+        let stored: Vec<_> = stored.collect();
+        assert_eq!(stored.len(), 1, "the payload is stored once");
+        stored.into_iter().for_each(|byte| *byte ^= u8::from(is_changed));
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        let arrives = |bench: &mut Bench| {
+            let sent = core::mem::take(&mut bench.sent);
+            Bundle::from_bytes(&sent.into(), &DecodePolicy::STRICT).map(|bundle| bundle.payload)
+        };
+        let expected = match is_changed {
+            false => Ok(Bytes::copy_from_slice(&payload)),
+            true => Err(DecodeError::Checksum { what: "payload block" }),
+        };
+        assert_eq!(arrives(&mut bench), expected);
+        let reason = TransferFailure::Refused(RefuseReason::Retransmit);
+        let (transfer, _) = bench.transfers[0];
+        bench.hear(LINK, BundlesIndication::Failed { transfer, reason, acked: 0 });
+        bench.settle();
+        while bench.agent.poll_timeout().is_some() && bench.sent.is_empty() && bench.agent.holds().0 > 0 {
+            bench.wake();
+        }
+        if is_changed {
+            assert_eq!((bench.agent.holds().0, bench.agent.counters().deleted_storage), (0, 1));
+        } else {
+            assert_eq!(arrives(&mut bench), expected, "it was right, and is sent again");
+        }
+    }
+}
+
+/// The rules for a peer may change the payload block: a bundle that was prepared by those for another one is prepared again.
+#[test]
+fn a_peer_with_a_new_name_gets_bundles_by_the_rules_for_that_name() {
+    let mut bench = Bench::new(Bytes::from_static(&[7; 1000]));
+    let (node, emit) = ("dtn://c/".to_owned(), vec![Emit::NoPayloadCrc]);
+    bench.agent.configure_peers(vec![PeerRules { node, emit, ..PeerRules::default() }]);
+    bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+    let (destination, options) = ("dtn://z/in".to_owned(), SendOptions::default());
+    bench.ask(AppRequest::Send { send: SendId(1), destination, length: 1000, options });
+    bench.room = 0;
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    assert_eq!((bench.read_bytes, bench.opened), (1000, 0), "it is prepared");
+    bench.hear(LINK, BundlesIndication::Peer { peer: Some("dtn://c/".into()) });
+    bench.settle();
+    bench.hear(LINK, BundlesIndication::Room(1 << 20));
+    bench.settle();
+    let sent = Bundle::from_bytes(&bench.sent.into(), &DecodePolicy::STRICT).expect("it is whole");
+    assert_eq!((sent.head.payload.crc, &sent.payload[..]), (CrcType::None, &[7; 1000][..]));
 }
 
 #[test]
