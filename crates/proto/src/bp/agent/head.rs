@@ -525,8 +525,8 @@ impl BundleEnd {
     }
 
     /// End of a bundle of version 7 whose payload block has this header and this CRC.
-    pub(super) fn known(header: &PayloadHeader, crc: u32) -> Self {
-        BundleEnd::Checksum(PayloadCrc::known(header, crc))
+    pub(super) fn known(header: &PayloadHeader, crc: NonZeroU32) -> Self {
+        BundleEnd::Checksum(PayloadCrc::known(header, crc.get()))
     }
 
     /// CRC of the payload block, once the payload has passed; `None` without one, if it is zero, and in version 6.

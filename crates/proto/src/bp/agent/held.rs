@@ -161,8 +161,8 @@ impl HeldBundle {
     }
 
     /// Header of the payload block and its CRC, if the CRC is known.
-    pub(super) fn known_crc(&self) -> Option<(PayloadHeader, u32)> {
-        Some((*self.head.payload_header()?, self.payload_crc?.get()))
+    pub(super) fn known_crc(&self) -> Option<(PayloadHeader, NonZeroU32)> {
+        Some((*self.head.payload_header()?, self.payload_crc?))
     }
 
     /// True if the bundle can be fragmented (RFC 9171 4.2.3, 5.8).

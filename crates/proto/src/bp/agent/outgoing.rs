@@ -397,7 +397,7 @@ impl Agent {
             chunks: VecDeque::new(),
             buffered: 0,
             closing,
-            known_crc: known_crc.and_then(|(_, crc)| NonZeroU32::new(crc)),
+            known_crc: known_crc.map(|(_, crc)| crc),
             head_bytes: 0,
             acked: 0,
             handed: 0,
