@@ -123,7 +123,7 @@ fn measured(folder: &Path, alice: Node, bob: Node, count: usize, length: usize) 
 
 /// Waits until the nodes have no more than this; what is left beyond it all the same, and how many batches both stores have
 /// synced.
-async fn settle(before: u64, clients: &mut [AppClient]) -> (u64, u64) {
+pub(crate) async fn settle(before: u64, clients: &mut [AppClient]) -> (u64, u64) {
     let began = Instant::now();
     loop {
         let (left, batches) = holds(clients).await;
