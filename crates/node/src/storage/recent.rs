@@ -3,8 +3,9 @@
 //! Data that is not yet durable is always in the cache; durable data stays until newer data needs the space.
 
 use bytes::{Bytes, BytesMut};
+use longwire_proto::kit::OrderedMap;
 use longwire_proto::service::RecordId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Memory beside the data of a chunk: its buffer's header, its place in the lists, and a share of its record's entry, bytes.
 /// Without it, small records would use several times the memory that the operator allows.
@@ -23,7 +24,7 @@ struct Cached {
 /// Latest data of records.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    records: BTreeMap<RecordId, Cached>,
+    records: OrderedMap<RecordId, Cached>,
     /// Record of each chunk, oldest first; removed records are skipped. Empty without a limit, because nothing is dropped then.
     order: VecDeque<RecordId>,
     /// Memory, bytes.
@@ -47,7 +48,7 @@ impl Recent {
     }
 
     pub(super) fn append(&mut self, record: RecordId, offset: u64, data: Bytes) {
-        let cached = self.records.entry(record).or_insert_with(|| Cached {
+        let cached = self.records.get_or_insert_with(record, || Cached {
             end: offset,
             durable: offset,
             ..Cached::default()

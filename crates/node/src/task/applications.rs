@@ -13,6 +13,7 @@ use crate::surfaces::message::{Message, MessageOptions, PART_BYTES, Reply, Reque
 use crate::surfaces::operations::Weight;
 use crate::view;
 use bytes::{Bytes, BytesMut};
+use longwire_proto::kit::OrderedMap;
 use longwire_proto::service::{
     AppIndication, AppRequest, BundleName, CreationTimestamp, DeliveryId, RefuseReason, ReportedStatus,
     SendFailure, SendId,
@@ -58,7 +59,7 @@ struct ConnectedApp {
     end: ClientEnd,
     /// Replies that follow together at the end of the pass: each hand-over may wake the thread of the application.
     replies: Vec<Message<Reply>>,
-    sends: BTreeMap<u64, SendId>,
+    sends: OrderedMap<u64, SendId>,
     /// Bundles by creation timestamp, to find the send that a report belongs to.
     reportable: BTreeMap<CreationTimestamp, ReportedBundle>,
     registered: BTreeMap<String, u32>,
@@ -98,12 +99,12 @@ pub(crate) struct Applications {
     /// Applications with replies that are not handed over yet.
     answered: Vec<ClientId>,
     next_send: u64,
-    sends: BTreeMap<SendId, PendingSend>,
+    sends: OrderedMap<SendId, PendingSend>,
     /// Sends whose payload waits for room.
     waiting: VecDeque<SendId>,
     room: u64,
     owners: BTreeMap<String, ClientId>,
-    deliveries: BTreeMap<DeliveryId, PendingDelivery>,
+    deliveries: OrderedMap<DeliveryId, PendingDelivery>,
     down: VecDeque<AppRequest>,
     pub(crate) longwire_peers: LongwirePeers,
 }
@@ -126,7 +127,7 @@ impl Applications {
         let app = ConnectedApp {
             end,
             replies: Vec::new(),
-            sends: BTreeMap::new(),
+            sends: OrderedMap::new(),
             reportable: BTreeMap::new(),
             registered: BTreeMap::new(),
             said: 0,
@@ -147,14 +148,14 @@ impl Applications {
             self.owners.remove(&endpoint);
             self.down.push_back(AppRequest::Unregister { endpoint });
         }
-        for send in app.sends.into_values() {
-            if let Some(sending) = self.sends.remove(&send)
+        for (_, send) in app.sends.iter() {
+            if let Some(sending) = self.sends.remove(send)
                 && (sending.owed > 0 || !sending.pieces.is_empty())
             {
-                self.down.push_back(AppRequest::Cancel { send });
+                self.down.push_back(AppRequest::Cancel { send: *send });
             }
         }
-        self.deliveries.retain(|_, delivery| delivery.client != client);
+        self.remove_deliveries(|delivery| delivery.client == client);
     }
 
     pub(crate) fn next_request(&mut self) -> Option<AppRequest> {
@@ -340,13 +341,22 @@ impl Applications {
             self.owners.remove(&endpoint);
             // Deliveries that it has not taken wait for the next registration.
             let theirs = |known: &PendingDelivery| known.client == client && known.destination == endpoint;
-            for (_, handed_back) in self.deliveries.extract_if(.., |_, known| theirs(known)) {
-                app.close(&handed_back);
+            for handed_back in self.remove_deliveries(theirs) {
+                if let Some(app) = self.apps.get_mut(&client) {
+                    app.close(&handed_back);
+                }
             }
             self.down.push_back(AppRequest::Unregister { endpoint });
         }
         self.say(client, Reply::Done);
         self.say_deliveries(client);
+    }
+
+    /// Removes and returns the deliveries for which this is true.
+    fn remove_deliveries(&mut self, is_meant: impl Fn(&PendingDelivery) -> bool) -> Vec<PendingDelivery> {
+        let meant = self.deliveries.iter().filter(|(_, delivery)| is_meant(delivery));
+        let meant: Vec<DeliveryId> = meant.map(|(id, _)| *id).collect();
+        meant.iter().filter_map(|id| self.deliveries.remove(id)).collect()
     }
 
     fn read(&mut self, client: ClientId, delivery: u64, offset: u64, length: u32) {

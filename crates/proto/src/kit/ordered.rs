@@ -5,7 +5,7 @@
 //! divide a full block in halves, as in a B-tree; blocks that become small are joined.
 
 use core::cell::Cell;
-use core::ops::{Bound, RangeBounds};
+use core::ops::{Bound, Index, RangeBounds};
 use std::collections::VecDeque;
 
 /// Maximum number of entries of a block.
@@ -16,8 +16,8 @@ const BLOCK_LENGTH_MIN: usize = BLOCK_LENGTH / 4;
 /// Map in the order of its keys.
 #[derive(Clone, Debug)]
 pub struct OrderedMap<K, V> {
-    /// Sorted blocks in order, none of them empty.
-    blocks: VecDeque<Vec<(K, V)>>,
+    /// Sorted blocks in order, none of them empty. Most entries leave from the front of a block, so that is cheap.
+    blocks: VecDeque<VecDeque<(K, V)>>,
     length: usize,
     /// Place of the entry found last: most entries are looked up several times in a row. Possibly that of another one now.
     found: Cell<Place>,
@@ -42,33 +42,34 @@ impl<K: Ord, V> OrderedMap<K, V> {
         self.length == 0
     }
 
+    /// Returns the entry at a place.
+    #[inline]
+    fn entry_at(&self, (block, at): Place) -> Option<&(K, V)> {
+        self.blocks.get(block)?.get(at)
+    }
+
     /// Returns the place of an entry, or that where it would be.
+    #[inline]
     fn find(&self, key: &K) -> Result<Place, Place> {
         let found = self.found.get();
-        if self
-            .blocks
-            .get(found.0)
-            .and_then(|entries| entries.get(found.1))
-            .is_some_and(|entry| entry.0 == *key)
-        {
-            return Ok(found);
+        match self.entry_at(found) {
+            Some((known, _)) if known == key => Ok(found),
+            _ => self.search(key),
         }
-        let place = self.search(key);
-        if let Ok(place) = place {
-            self.found.set(place);
-        }
-        place
     }
 
     fn search(&self, key: &K) -> Result<Place, Place> {
-        let block = self.block_of(key);
-        let Some(entries) = self.blocks.get(block) else { return Err((0, 0)) };
+        let Some(last_block) = self.blocks.back() else { return Err((0, 0)) };
         // Most entries are added at the end.
-        if entries.last().is_some_and(|(last, _)| last < key) {
-            return Err((block, entries.len()));
+        if last_block.back().is_some_and(|(last, _)| last < key) {
+            return Err((self.blocks.len() - 1, last_block.len()));
         }
-        match entries.binary_search_by(|(other, _)| other.cmp(key)) {
-            Ok(at) => Ok((block, at)),
+        let block = self.block_of(key);
+        match self.blocks[block].binary_search_by(|(other, _)| other.cmp(key)) {
+            Ok(at) => {
+                self.found.set((block, at));
+                Ok((block, at))
+            }
             Err(at) => Err((block, at)),
         }
     }
@@ -89,8 +90,8 @@ impl<K: Ord, V> OrderedMap<K, V> {
 
     /// Returns the value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        let (block, at) = self.find(key).ok()?;
-        Some(&self.blocks[block][at].1)
+        let place = self.find(key).ok()?;
+        self.entry_at(place).map(|(_, value)| value)
     }
 
     /// Returns the value of a key, for changes.
@@ -135,8 +136,8 @@ impl<K: Ord, V> OrderedMap<K, V> {
                 (block, at)
             }
             Some(_) if block == last && at == BLOCK_LENGTH => {
-                let mut next = Vec::with_capacity(BLOCK_LENGTH);
-                next.push((key, value));
+                let mut next = VecDeque::with_capacity(BLOCK_LENGTH);
+                next.push_back((key, value));
                 self.blocks.push_back(next);
                 (block + 1, 0)
             }
@@ -157,7 +158,7 @@ impl<K: Ord, V> OrderedMap<K, V> {
                 place
             }
             None => {
-                self.blocks.push_back(vec![(key, value)]);
+                self.blocks.push_back(VecDeque::from([(key, value)]));
                 (0, 0)
             }
         }
@@ -177,7 +178,7 @@ impl<K: Ord, V> OrderedMap<K, V> {
     fn remove_at(&mut self, (block, at): Place) -> (K, V) {
         self.length -= 1;
         let entries = &mut self.blocks[block];
-        let gone = entries.remove(at);
+        let gone = entries.remove(at).expect("a place is that of an entry");
         let left = entries.len();
         if left == 0 {
             self.blocks.remove(block);
@@ -205,6 +206,16 @@ impl<K: Ord, V> OrderedMap<K, V> {
         self.iter().next()
     }
 
+    /// Returns the keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// Returns the values in the order of their keys.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
     /// Returns the entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.blocks.iter().flatten().map(|(key, value)| (key, value))
@@ -224,6 +235,14 @@ impl<K: Ord, V> OrderedMap<K, V> {
             Bound::Excluded(end) => key < end,
         };
         entries.map(|(key, value)| (key, value)).take_while(move |(key, _)| is_before(key))
+    }
+}
+
+impl<K: Ord, V> Index<&K> for OrderedMap<K, V> {
+    type Output = V;
+
+    fn index(&self, key: &K) -> &V {
+        self.get(key).expect("only what is there is asked for")
     }
 }
 

@@ -27,9 +27,10 @@ use std::sync::Arc;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
+use super::adu::PayloadProperties;
 use super::clock::DeadlineKind;
 use super::decrypting::{Decrypting, open_signatures};
-use super::delivery::{AduKey, LocalKey, PayloadProperties};
+use super::delivery::PayloadId;
 use super::head::{AnyHead, decode_head};
 use super::held::{BundleState, HeldBundle};
 use super::reassembly::Extent;
@@ -50,10 +51,10 @@ const PASSED_BYTES: usize = 128;
 pub(super) const KEYS_TRIED_MAX: usize = 8;
 
 /// Bundle whose signature is verified.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckTarget {
     /// Payload for this node.
-    Local(LocalKey),
+    Local(PayloadId),
     /// Bundle that is forwarded.
     Passing(RecordId),
 }
@@ -97,7 +98,7 @@ pub(super) struct Checks {
     /// Targets of which a read failed for the moment.
     failed_reads: Vec<CheckTarget>,
     /// Payloads that lost a part during their verification: other parts may make them whole.
-    incomplete: Vec<LocalKey>,
+    incomplete: Vec<PayloadId>,
     /// Bundles that were verified and are being forwarded.
     passed: BTreeMap<RecordId, Signature>,
     /// Bundles of which another copy was forwarded without a valid signature: they follow only with one.
@@ -129,8 +130,8 @@ impl Checks {
     }
 
     /// Notes a payload that lost a part during its verification.
-    pub(super) fn begin_again(&mut self, key: &LocalKey) {
-        self.incomplete.push(key.clone());
+    pub(super) fn begin_again(&mut self, id: PayloadId) {
+        self.incomplete.push(id);
     }
 
     /// Ends the verification of a target.
@@ -154,9 +155,9 @@ impl Agent {
     /// Begins verifications as long as there is place for them. Those that end do not begin others, so that nothing
     /// recurs.
     pub(super) fn run_checks(&mut self, now: Instant) {
-        while let Some(key) = self.security.checks.incomplete.pop() {
-            if self.deliveries.local(&key).is_some_and(|local| local.is_in_parts()) {
-                self.assembled(now, &key);
+        while let Some(id) = self.security.checks.incomplete.pop() {
+            if self.deliveries.payload(id).is_some_and(|local| local.is_in_parts()) {
+                self.assembled(now, id);
             }
         }
         while self.security.checks.running.len() < RUNNING_MAX
@@ -171,7 +172,7 @@ impl Agent {
 
     fn awaits_check(&self, target: &CheckTarget) -> bool {
         match target {
-            CheckTarget::Local(key) => self.deliveries.local(key).is_some_and(|local| local.is_checked()),
+            CheckTarget::Local(id) => self.deliveries.payload(*id).is_some_and(|local| local.is_checked()),
             CheckTarget::Passing(record) => {
                 self.holdings.get(record).is_some_and(|held| held.state == BundleState::Checking)
             }
@@ -180,8 +181,8 @@ impl Agent {
 
     fn begin_check(&mut self, now: Instant, target: CheckTarget) {
         let (first, extents, total) = match &target {
-            CheckTarget::Local(key) => {
-                let local = self.deliveries.local(key).expect("it awaits its check");
+            CheckTarget::Local(id) => {
+                let local = self.deliveries.payload(*id).expect("it awaits its check");
                 let extents = local.extents().to_vec();
                 let first = extents.first().map(|extent| extent.record);
                 (first.unwrap_or(local.first_record()), extents, local.total())
@@ -362,8 +363,8 @@ impl Agent {
 
     /// True if a part of a payload for this node is encrypted.
     fn any_encrypted(&self, target: &CheckTarget) -> bool {
-        let CheckTarget::Local(key) = target else { return false };
-        let records = self.deliveries.local(key).into_iter().flat_map(|local| local.assembly.records());
+        let CheckTarget::Local(id) = target else { return false };
+        let records = self.deliveries.payload(*id).into_iter().flat_map(|local| local.assembly.records());
         records.into_iter().any(|record| self.holdings.get(&record).is_some_and(|held| held.encrypted))
     }
 
@@ -382,10 +383,10 @@ impl Agent {
     }
 
     /// True if a complete payload for this node is verified or decrypted before it is delivered.
-    pub(super) fn must_check(&self, key: &LocalKey) -> bool {
-        let Some(local) = self.deliveries.local(key) else { return false };
+    pub(super) fn must_check(&self, id: PayloadId) -> bool {
+        let Some(local) = self.deliveries.payload(id) else { return false };
         self.must_check_first(&self.holdings[&local.first_record()])
-            || self.any_encrypted(&CheckTarget::Local(key.clone()))
+            || self.any_encrypted(&CheckTarget::Local(id))
     }
 
     /// True if a rule asks for the verification or the encryption of a payload for this node that begins with this bundle.
@@ -533,7 +534,7 @@ impl Agent {
     /// Bundle of a target; the oldest part for a payload for this node.
     fn held_of(&self, target: &CheckTarget) -> Option<&HeldBundle> {
         let record = match target {
-            CheckTarget::Local(key) => self.deliveries.local(key)?.first_record(),
+            CheckTarget::Local(id) => self.deliveries.payload(*id)?.first_record(),
             CheckTarget::Passing(record) => *record,
         };
         self.holdings.get(&record)
@@ -590,8 +591,7 @@ impl Agent {
         let is_checked = self.security.check_of(head, !is_local).is_some() || is_local && head.is_encrypted();
         let is_full = self.security.checks.waiting.len() >= WAITING_MAX;
         let has_copies = || {
-            let key = LocalKey::of(head, AduKey::of(head, RecordId(0)));
-            let local = self.deliveries.local(&key);
+            let local = self.deliveries.with_head(head);
             head.fragment().is_none()
                 && local.is_some_and(|local| local.is_checked() && local.assembly.len() >= COPIES_MAX)
         };
@@ -665,10 +665,10 @@ impl Agent {
         for record in self.used_records(target, extents) {
             self.delete(now, record, reason, NOT_PERMITTED);
         }
-        if let CheckTarget::Local(key) = target
-            && self.deliveries.local(key).is_some()
+        if let CheckTarget::Local(id) = target
+            && self.deliveries.payload(*id).is_some()
         {
-            self.assembled(now, key);
+            self.assembled(now, *id);
         }
     }
 
@@ -676,8 +676,8 @@ impl Agent {
     fn used_records(&self, target: &CheckTarget, extents: &[Extent]) -> Vec<RecordId> {
         match target {
             // Only the header of the oldest part of an empty payload is verified.
-            CheckTarget::Local(key) if extents.is_empty() => {
-                self.deliveries.local(key).map(|local| local.first_record()).into_iter().collect()
+            CheckTarget::Local(id) if extents.is_empty() => {
+                self.deliveries.payload(*id).map(|local| local.first_record()).into_iter().collect()
             }
             CheckTarget::Local(_) => extents.iter().map(|extent| extent.record).collect(),
             CheckTarget::Passing(record) => vec![*record],
@@ -693,7 +693,7 @@ impl Agent {
         decryptor: Option<Box<Decryptor>>,
     ) {
         match target {
-            CheckTarget::Local(key) => self.complete(now, &key, signature, decryptor),
+            CheckTarget::Local(id) => self.complete(now, id, signature, decryptor),
             CheckTarget::Passing(record) => self.pass(now, record, signature.unwrap_or_default()),
         }
     }

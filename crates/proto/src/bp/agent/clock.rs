@@ -21,7 +21,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::{BTreeSet, VecDeque};
 
 use super::config::Config;
-use super::delivery::LocalKey;
+use super::delivery::PayloadId;
 use super::held::HeldBundle;
 use super::record::{put_checksum, take_checksum};
 
@@ -327,7 +327,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
 }
 
 /// Purpose of a deadline. Every bundle has one, so the rare long variants are boxed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeadlineKind {
     /// The lifetime of a bundle expires.
     Expiry(RecordId),
@@ -346,13 +346,13 @@ pub(super) enum DeadlineKind {
     /// Link-state routing has something to do.
     Announcements,
     /// A delivery is indicated again.
-    RepeatDelivery(Box<LocalKey>),
+    RepeatDelivery(PayloadId),
     /// A failed read is retried.
-    RetryRead(Box<LocalKey>),
+    RetryRead(PayloadId),
     /// Payloads whose signatures are verified are read again.
     RetryChecks,
     /// A tombstone that found no space is retried.
-    RetryTombstone(Box<LocalKey>),
+    RetryTombstone(PayloadId),
     /// The next restored bundles are dispatched.
     DispatchFound,
     /// The time for which the node was down is added to the ages of the next restored bundles.
@@ -406,7 +406,7 @@ impl BundleDeadlines {
         match end.dtn_ms {
             Some(dtn_ms) => {
                 if !self.has_clock {
-                    self.without_clock.insert((end.by_age, due.clone()));
+                    self.without_clock.insert((end.by_age, due));
                 }
                 self.by_clock.insert((dtn_ms, due), end.by_age);
             }
@@ -418,7 +418,7 @@ impl BundleDeadlines {
         match end.dtn_ms {
             Some(dtn_ms) => {
                 if !self.has_clock {
-                    self.without_clock.remove(&(end.by_age, due.clone()));
+                    self.without_clock.remove(&(end.by_age, due));
                 }
                 self.by_clock.remove(&(dtn_ms, due));
             }
@@ -433,7 +433,7 @@ impl BundleDeadlines {
         }
         self.without_clock = match has_clock {
             true => BTreeSet::new(),
-            false => self.by_clock.iter().map(|((_, due), by_age)| (*by_age, due.clone())).collect(),
+            false => self.by_clock.iter().map(|((_, due), by_age)| (*by_age, *due)).collect(),
         };
     }
 

@@ -37,8 +37,9 @@ use std::collections::BTreeSet;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
+use super::adu::AduKey;
 use super::clock::DeadlineKind;
-use super::delivery::{AduKey, LocalKey};
+use super::delivery::PayloadId;
 use super::head::AnyHead;
 use super::held::{BundleState, HeldBundle};
 use super::ranges::Ranges;
@@ -370,9 +371,9 @@ impl Agent {
     }
 
     /// Handles a custody signal (RFC 5050 6.3).
-    pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal, of: &LocalKey) {
+    pub(super) fn heed_signal(&mut self, now: Instant, signal: &v6::CustodySignal, id: PayloadId) {
         self.counters.custody_signals_heard += 1;
-        let over = self.came_over(of);
+        let over = self.came_over(id);
         let subject = &signal.subject;
         let key = AduKey::of_subject(subject);
         let (from, to) = subject

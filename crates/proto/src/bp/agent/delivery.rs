@@ -12,10 +12,10 @@
 //! tombstone is kept until no copy of the bundle can be alive.
 
 use crate::bp::bpsec::Decryptor;
-use crate::bp::{AdminRecord, CreationTimestamp, Eid, v6};
+use crate::bp::{AdminRecord, Eid, v6};
 use crate::kit::{OrderedMap, remove_from};
 use crate::service::{
-    AppIndication, BundleEvent, BundleVersion, DeliveryId, RecordId, RefuseReason, Signature, StorageFailure,
+    AppIndication, BundleEvent, DeliveryId, RecordId, RefuseReason, Signature, StorageFailure,
 };
 use crate::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
@@ -23,6 +23,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Agent;
+use super::adu::{AduKey, LocalKey, PayloadProperties};
 use super::checking::CheckTarget;
 use super::clock::{BundleDeadlines, DeadlineKind, ExpiryTime, millis};
 use super::head::{AnyAdminRecord, AnyHead, decode_record};
@@ -32,84 +33,6 @@ use super::record::{HEADER_BYTES, RecordKind, TombstoneBody};
 use super::routing::dtlsr::RECORD_TYPE;
 use super::store::ReadPurpose;
 use super::taken::{Digests, TakenPayload};
-
-/// Key that a bundle has in common with all its fragments and copies. Each bundle without a source has its
-/// own key. The timestamp is compared first: it distinguishes most bundles, and is cheaper to compare than
-/// the source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct AduKey {
-    pub(super) timestamp: CreationTimestamp,
-    pub(super) source: Eid,
-    anonymous: RecordId,
-    pub(super) version: BundleVersion,
-}
-
-impl AduKey {
-    /// Key of the bundle with this header in this record. It shares the memory of the header, so it must not
-    /// outlive the bundle.
-    pub(super) fn of(head: &AnyHead, record: RecordId) -> Self {
-        let source = head.source().clone();
-        let anonymous = if source.is_null() { record } else { RecordId(0) };
-        AduKey { source, timestamp: head.timestamp(), anonymous, version: head.version() }
-    }
-
-    /// Key of the subject of a custody signal.
-    pub(super) fn of_subject(subject: &v6::admin::Subject) -> Self {
-        AduKey::named(&subject.source, subject.timestamp(), BundleVersion::V6)
-    }
-
-    /// Key of a bundle with this non-null source, creation timestamp and version, and of its fragments.
-    pub(super) fn named(source: &Eid, timestamp: CreationTimestamp, version: BundleVersion) -> Self {
-        AduKey { source: source.clone(), timestamp, anonymous: RecordId(0), version }
-    }
-
-    fn is_anonymous(&self) -> bool {
-        self.anonymous != RecordId(0)
-    }
-}
-
-/// Key of a payload for this node, which all parts of it have. A part with another key belongs to another payload and
-/// does not affect this one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LocalKey {
-    pub(super) adu: AduKey,
-    pub(super) payload: PayloadProperties,
-}
-
-impl LocalKey {
-    /// Key of the payload of a bundle with this header, which may be a fragment.
-    pub(super) fn of(head: &AnyHead, adu: AduKey) -> Self {
-        LocalKey { adu, payload: PayloadProperties::of(head) }
-    }
-}
-
-/// Properties that distinguish payloads with the same bundle ID.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct PayloadProperties {
-    pub(super) endpoint: Eid,
-    /// Length of the complete payload, bytes.
-    pub(super) total: u64,
-    /// All fragments have the lifetime of the complete bundle (RFC 9171 4.3.1, 5.8): a part that expires
-    /// earlier must not replace one that expires later.
-    pub(super) lifetime_ms: u64,
-    pub(super) is_admin: bool,
-    /// Fragments in plaintext are not parts of an encrypted payload, nor the other way round. False in version 6, where
-    /// blocks behind the payload may tell it.
-    pub(super) is_encrypted: bool,
-}
-
-impl PayloadProperties {
-    /// Properties of the payload of a bundle with this header, which may be a fragment.
-    pub(super) fn of(head: &AnyHead) -> Self {
-        PayloadProperties {
-            endpoint: head.destination().clone(),
-            total: head.adu_bytes(),
-            lifetime_ms: head.lifetime_ms(),
-            is_admin: head.is_administrative(),
-            is_encrypted: matches!(head, AnyHead::V7(_)) && head.has_encrypted_payload(),
-        }
-    }
-}
 
 /// Progress of a payload for this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +49,15 @@ pub(super) enum DeliveryProgress {
     Taken,
 }
 
+/// Number of a payload for this node, which no other one has: the record of the part that arrived first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PayloadId(RecordId);
+
 /// Payload for this node.
 #[derive(Debug)]
 pub(super) struct LocalPayload {
+    id: PayloadId,
+    pub(super) key: LocalKey,
     pub(super) assembly: Reassembly,
     pub(super) progress: DeliveryProgress,
     pub(super) delivery: DeliveryId,
@@ -137,8 +66,8 @@ pub(super) struct LocalPayload {
     extents: Vec<Extent>,
     /// Outstanding reads: offset and remaining bytes.
     reads: VecDeque<(u64, u64)>,
-    /// A read is with the storage.
-    reading: bool,
+    /// Record and offset of the read that is with the storage.
+    reading: Option<(RecordId, u64)>,
     repeat_at: Option<Instant>,
     /// Outcome of the verification of the signature.
     signature: Option<Box<Signature>>,
@@ -147,6 +76,24 @@ pub(super) struct LocalPayload {
 }
 
 impl LocalPayload {
+    /// A payload without parts.
+    fn new(id: PayloadId, key: LocalKey) -> Self {
+        LocalPayload {
+            id,
+            assembly: Reassembly::new(key.payload.total),
+            progress: DeliveryProgress::InParts,
+            delivery: DeliveryId(id.0.0),
+            admin: key.payload.is_admin.then(BytesMut::new),
+            extents: Vec::new(),
+            reads: VecDeque::new(),
+            reading: None,
+            repeat_at: None,
+            signature: None,
+            decryptor: None,
+            key,
+        }
+    }
+
     /// True while parts are missing.
     pub(super) fn is_in_parts(&self) -> bool {
         self.progress == DeliveryProgress::InParts
@@ -155,6 +102,11 @@ impl LocalPayload {
     /// True while the signature is being verified, or waits for that.
     pub(super) fn is_checked(&self) -> bool {
         self.progress == DeliveryProgress::Checking
+    }
+
+    /// Number of the payload.
+    pub(super) fn id(&self) -> PayloadId {
+        self.id
     }
 
     /// Contiguous ranges of the complete payload.
@@ -184,21 +136,15 @@ impl LocalPayload {
 
     /// Restarts the wait for another notification, or ends it if the application was not notified or has accepted. With an interval of
     /// zero the notification is not repeated.
-    fn repeat_after(
-        &mut self,
-        now: Instant,
-        interval: Duration,
-        key: &LocalKey,
-        deadlines: &mut BundleDeadlines,
-    ) {
-        let kind = || DeadlineKind::RepeatDelivery(Box::new(key.clone()));
+    fn repeat_after(&mut self, now: Instant, interval: Duration, deadlines: &mut BundleDeadlines) {
+        let kind = DeadlineKind::RepeatDelivery(self.id);
         if let Some(old) = self.repeat_at.take() {
-            deadlines.not_at(old, kind());
+            deadlines.not_at(old, kind);
         }
         if self.progress == DeliveryProgress::Told && !interval.is_zero() {
             let at = now + interval;
             self.repeat_at = Some(at);
-            deadlines.at(at, kind());
+            deadlines.at(at, kind);
         }
     }
 
@@ -232,15 +178,16 @@ const TOMBSTONE_BODY_BYTES: usize = 96;
 #[derive(Debug)]
 pub(super) struct Deliveries {
     registrations: BTreeSet<Eid>,
-    local: BTreeMap<LocalKey, LocalPayload>,
-    by_id: BTreeMap<DeliveryId, LocalKey>,
+    payloads: OrderedMap<PayloadId, Box<LocalPayload>>,
+    by_key: BTreeMap<LocalKey, PayloadId>,
+    by_delivery: OrderedMap<DeliveryId, PayloadId>,
     /// Deliveries by endpoint.
     waiting: BTreeMap<Eid, BTreeSet<DeliveryId>>,
-    tombstones: BTreeMap<TakenPayload, Tombstone>,
+    tombstones: OrderedMap<TakenPayload, Tombstone>,
     /// Payloads whose tombstones these records are.
     tombstone_names: OrderedMap<RecordId, TakenPayload>,
     /// Tombstones or removals that are not yet durable; the delivery ends once they are.
-    pending_tombstones: BTreeMap<RecordId, (LocalKey, DeliveryId)>,
+    pending_tombstones: OrderedMap<RecordId, (PayloadId, DeliveryId)>,
     /// For the names of tombstones.
     pub(super) digests: Digests,
 }
@@ -250,29 +197,44 @@ impl Deliveries {
     pub(super) fn new(digests: Digests) -> Self {
         Deliveries {
             registrations: BTreeSet::new(),
-            local: BTreeMap::new(),
-            by_id: BTreeMap::new(),
+            payloads: OrderedMap::new(),
+            by_key: BTreeMap::new(),
+            by_delivery: OrderedMap::new(),
             waiting: BTreeMap::new(),
-            tombstones: BTreeMap::new(),
+            tombstones: OrderedMap::new(),
             tombstone_names: OrderedMap::new(),
-            pending_tombstones: BTreeMap::new(),
+            pending_tombstones: OrderedMap::new(),
             digests,
         }
     }
 
-    /// Key of a delivery; `None` if there is no such delivery.
-    pub(super) fn key_of(&self, delivery: DeliveryId) -> Option<LocalKey> {
-        self.by_id.get(&delivery).cloned()
+    /// Payload with this number, if a part of it is here.
+    pub(super) fn payload(&self, id: PayloadId) -> Option<&LocalPayload> {
+        self.payloads.get(&id).map(|local| &**local)
+    }
+
+    fn payload_mut(&mut self, id: PayloadId) -> Option<&mut LocalPayload> {
+        self.payloads.get_mut(&id).map(|local| &mut **local)
+    }
+
+    /// Payload of a delivery; `None` if there is no such delivery.
+    fn delivery_mut(&mut self, delivery: DeliveryId) -> Option<&mut LocalPayload> {
+        self.payload_mut(*self.by_delivery.get(&delivery)?)
     }
 
     /// Payload with this key, if a part of it is here.
-    pub(super) fn local(&self, key: &LocalKey) -> Option<&LocalPayload> {
-        self.local.get(key)
+    pub(super) fn with_key(&self, key: &LocalKey) -> Option<&LocalPayload> {
+        self.payload(*self.by_key.get(key)?)
+    }
+
+    /// Payload to which a bundle with this header belongs, which has a source and may be a fragment.
+    pub(super) fn with_head(&self, head: &AnyHead) -> Option<&LocalPayload> {
+        self.with_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
     }
 
     /// Sets the parts of a complete payload that are read.
-    pub(super) fn set_extents(&mut self, key: &LocalKey, extents: Vec<Extent>) {
-        self.local.get_mut(key).expect("a part of it is here").extents = extents;
+    pub(super) fn set_extents(&mut self, id: PayloadId, extents: Vec<Extent>) {
+        self.payload_mut(id).expect("a part of it is here").extents = extents;
     }
 
     /// True if the record is a tombstone.
@@ -307,8 +269,7 @@ impl Deliveries {
 impl Agent {
     /// True if an arriving bundle is the first part of a payload for this node.
     pub(super) fn begins_assembly(&self, head: &AnyHead) -> bool {
-        self.is_local(head.destination())
-            && !self.deliveries.local.contains_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
+        self.is_local(head.destination()) && self.deliveries.with_head(head).is_none()
     }
 
     /// True if the endpoint belongs to this node, or an application of this node is registered for it.
@@ -350,7 +311,7 @@ impl Agent {
 
     /// Payload to which a bundle for this node belongs, if known.
     pub(super) fn local_of(&self, held: &HeldBundle) -> Option<&LocalPayload> {
-        self.deliveries.local.get(&LocalKey::of(&held.head, held.adu()))
+        self.deliveries.with_key(&LocalKey::of(&held.head, held.adu()))
     }
 
     /// Checks that a fragment or an administrative record for this node can be reassembled and read. A bundle
@@ -364,7 +325,7 @@ impl Agent {
         if head.is_administrative() && head.adu_bytes() > limits.admin_bytes_max {
             return Err(RefuseReason::NotAcceptable);
         }
-        let local = self.deliveries.local.get(&LocalKey::of(head, AduKey::of(head, RecordId(0))));
+        let local = self.deliveries.with_head(head);
         if is_part && local.is_some_and(|local| local.assembly.len() >= limits.fragments_max) {
             return Err(RefuseReason::NoResources);
         }
@@ -385,30 +346,26 @@ impl Agent {
         }
         held.state = BundleState::Local;
         key.payload.endpoint = key.payload.endpoint.detached();
-        let entry = self.deliveries.local.entry(key.clone());
-        let begins = matches!(entry, Entry::Vacant(_));
+        let (id, begins) = match self.deliveries.by_key.entry(key) {
+            Entry::Occupied(known) => (*known.get(), false),
+            Entry::Vacant(entry) => {
+                let (id, key) = (PayloadId(record), entry.key().clone());
+                entry.insert(id);
+                self.deliveries.payloads.insert(id, Box::new(LocalPayload::new(id, key)));
+                (id, true)
+            }
+        };
         if begins != held.begins_assembly {
             self.holdings.recount(&record, |held| held.begins_assembly = begins);
         }
-        let local = entry.or_insert_with(|| LocalPayload {
-            assembly: Reassembly::new(key.payload.total),
-            progress: DeliveryProgress::InParts,
-            delivery: DeliveryId(record.0),
-            admin: key.payload.is_admin.then(BytesMut::new),
-            extents: Vec::new(),
-            reads: VecDeque::new(),
-            reading: false,
-            repeat_at: None,
-            signature: None,
-            decryptor: None,
-        });
+        let local = self.deliveries.payload_mut(id).expect("it was just found or begun");
         if local.is_checked() {
             // The copy that is being verified may be false, and this one genuine.
             local.assembly.add(record, start, length, at);
-            self.check_copy_beside(&key, Extent { start, end: start + length, record, at });
+            self.check_copy_beside(id, Extent { start, end: start + length, record, at });
         } else if local.progress == DeliveryProgress::InParts {
             local.assembly.add(record, start, length, at);
-            self.assembled(now, &key);
+            self.assembled(now, id);
         } else {
             // The complete payload had already been received.
             self.holdings.get_mut(&record).expect("it was just found").state = BundleState::Sealing;
@@ -417,19 +374,19 @@ impl Agent {
     }
 
     /// Checks whether the payload is complete after a part was added.
-    pub(super) fn assembled(&mut self, now: Instant, key: &LocalKey) {
-        let local = self.deliveries.local.get_mut(key).expect("the caller has it");
+    pub(super) fn assembled(&mut self, now: Instant, id: PayloadId) {
+        let local = self.deliveries.payload_mut(id).expect("the caller has it");
         if !local.assembly.is_whole() {
             return;
         }
         let extents = local.assembly.extents();
         local.extents = extents;
-        if self.must_check(key) {
-            let local = self.deliveries.local.get_mut(key).expect("the caller has it");
+        if self.must_check(id) {
+            let local = self.deliveries.payload_mut(id).expect("the caller has it");
             local.progress = DeliveryProgress::Checking;
-            self.check_signature(CheckTarget::Local(key.clone()));
+            self.check_signature(CheckTarget::Local(id));
         } else {
-            self.complete(now, key, None, None);
+            self.complete(now, id, None, None);
         }
     }
 
@@ -437,12 +394,12 @@ impl Agent {
     pub(super) fn complete(
         &mut self,
         now: Instant,
-        key: &LocalKey,
+        id: PayloadId,
         signature: Option<Signature>,
         decryptor: Option<Box<Decryptor>>,
     ) {
-        self.drop_spare_parts(key);
-        let local = self.deliveries.local.get_mut(key).expect("the parts that it needs are here");
+        self.drop_spare_parts(id);
+        let local = self.deliveries.payload_mut(id).expect("the parts that it needs are here");
         local.signature = signature.map(Box::new);
         local.decryptor = decryptor;
         local.progress = DeliveryProgress::Whole;
@@ -452,24 +409,25 @@ impl Agent {
         let (delivery, total) = (local.delivery, local.plaintext_bytes());
         if local.admin.is_some() && total == 0 {
             // There is nothing to read, and an empty payload is not a valid record.
-            self.administer(now, &Bytes::new(), key);
-            self.forget_local(key);
+            self.administer(now, &Bytes::new(), id);
+            self.forget_local(id);
             return;
         }
         if local.admin.is_some() {
             local.reads.push_back((0, total));
-            self.read_next(key.clone());
+            self.read_next(id);
             return;
         }
-        self.deliveries.by_id.insert(delivery, key.clone());
-        self.deliveries.waiting.entry(key.payload.endpoint.clone()).or_default().insert(delivery);
-        self.tell_payload(now, key);
+        let endpoint = local.key.payload.endpoint.clone();
+        self.deliveries.by_delivery.insert(delivery, id);
+        self.deliveries.waiting.entry(endpoint).or_default().insert(delivery);
+        self.tell_payload(now, id);
     }
 
     /// Removes the parts of a complete payload that other parts cover: one that expires earlier would delete
     /// the payload. Parts in custody or of an application's send are kept until they are answered.
-    fn drop_spare_parts(&mut self, key: &LocalKey) {
-        let LocalPayload { assembly, extents, .. } = &self.deliveries.local[key];
+    fn drop_spare_parts(&mut self, id: PayloadId) {
+        let LocalPayload { assembly, extents, .. } = self.deliveries.payload(id).expect("the caller has it");
         if assembly.len() == extents.len() || extents.is_empty() {
             return;
         }
@@ -486,46 +444,46 @@ impl Agent {
 
     /// Indicates a delivery to the application that is registered for it.
     fn tell(&mut self, now: Instant, delivery: DeliveryId) {
-        let key = self.deliveries.by_id[&delivery].clone();
-        self.tell_payload(now, &key);
+        let id = self.deliveries.by_delivery.get(&delivery).expect("the caller has it");
+        self.tell_payload(now, *id);
     }
 
     /// Indicates a complete payload to the application that is registered for it.
-    fn tell_payload(&mut self, now: Instant, key: &LocalKey) {
-        let local = self.deliveries.local.get_mut(key).expect("deliveries are local");
+    fn tell_payload(&mut self, now: Instant, id: PayloadId) {
+        let local = self.deliveries.payloads.get_mut(&id).expect("deliveries are local");
+        let LocalKey { adu, payload } = &local.key;
         if local.progress == DeliveryProgress::Taken
-            || !self.deliveries.registrations.contains(&key.payload.endpoint)
+            || !self.deliveries.registrations.contains(&payload.endpoint)
         {
             return;
         }
-        local.progress = DeliveryProgress::Told;
         self.indications.push(AppIndication::Delivered {
             delivery: local.delivery,
-            name: key.adu.source.bundle_name(key.adu.timestamp),
-            destination: key.payload.endpoint.to_string(),
+            name: adu.source.bundle_name(adu.timestamp),
+            destination: payload.endpoint.to_string(),
             length: local.plaintext_bytes(),
             signature: local.signature.clone(),
         });
-        local.repeat_after(now, self.config.delivery_repeat, key, &mut self.time.deadlines);
+        local.progress = DeliveryProgress::Told;
+        local.repeat_after(now, self.config.delivery_repeat, &mut self.time.deadlines);
     }
 
     /// Indicates a delivery again after the repeat interval.
-    pub(super) fn repeat(&mut self, now: Instant, key: &LocalKey) {
-        if let Some(local) = self.deliveries.local.get_mut(key) {
+    pub(super) fn repeat(&mut self, now: Instant, id: PayloadId) {
+        if let Some(local) = self.deliveries.payload_mut(id) {
             local.repeat_at = None;
-            let delivery = local.delivery;
-            self.tell(now, delivery);
+            self.tell_payload(now, id);
         }
     }
 
     /// Handles a read of a delivery by an application.
     pub(super) fn read_delivery(&mut self, now: Instant, delivery: DeliveryId, offset: u64, length: u32) {
         let most = self.config.limits.reads_max;
-        let Some(key) = self.deliveries.key_of(delivery) else {
+        let Some(local) = self.deliveries.delivery_mut(delivery) else {
             self.counters.ignored += 1;
             return;
         };
-        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
+        let id = local.id;
         let left = local.plaintext_bytes().saturating_sub(offset).min(u64::from(length));
         let is_read = left > 0 && local.reads.len() < most;
         if is_read {
@@ -533,37 +491,49 @@ impl Agent {
         } else {
             self.counters.ignored += 1;
         }
-        local.repeat_after(now, self.config.delivery_repeat, &key, &mut self.time.deadlines);
+        local.repeat_after(now, self.config.delivery_repeat, &mut self.time.deadlines);
         if is_read {
-            self.read_next(key);
+            self.read_next(id);
         }
     }
 
     /// Requests the next range of a local payload from the storage.
-    pub(super) fn read_next(&mut self, key: LocalKey) {
-        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
-        let Some(&(offset, left)) = local.reads.front().filter(|_| !local.reading) else { return };
+    pub(super) fn read_next(&mut self, id: PayloadId) {
+        let Some(local) = self.deliveries.payload_mut(id) else { return };
+        let Some(&(offset, left)) = local.reads.front().filter(|_| local.reading.is_none()) else { return };
         let index = local.extents.partition_point(|extent| extent.end <= offset);
         let extent = local.extents[index];
         let length = left.min(extent.end - offset).min(self.config.piece_bytes_max as u64) as u32;
         let at = extent.at + (offset - extent.start);
-        local.reading = true;
-        let purpose = match local.admin {
-            Some(_) => ReadPurpose::Admin(Box::new(key)),
-            None => ReadPurpose::Delivery(local.delivery),
-        };
-        self.store.read(extent.record, at, length, purpose);
+        local.reading = Some((extent.record, at));
+        self.store.read(extent.record, at, length, ReadPurpose::Payload(id));
     }
 
-    /// Handles data read of a local payload.
-    pub(super) fn local_data(&mut self, now: Instant, key: LocalKey, record: RecordId, data: Bytes) {
-        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
-        local.reading = false;
+    /// Ends the read of a local payload from this place. Returns false if the payload is no longer read from there: a part of it went
+    /// in the meantime.
+    fn end_read(&mut self, id: PayloadId, place: (RecordId, u64)) -> bool {
+        let local = self.deliveries.payload_mut(id);
+        local.is_some_and(|local| local.reading.take_if(|reading| *reading == place).is_some())
+    }
+
+    /// Handles data read of a local payload, at this offset in the record.
+    pub(super) fn local_data(
+        &mut self,
+        now: Instant,
+        id: PayloadId,
+        record: RecordId,
+        offset: u64,
+        data: Bytes,
+    ) {
+        if !self.end_read(id, (record, offset)) {
+            return;
+        }
+        let local = self.deliveries.payload_mut(id).expect("it was just found");
         let Some(front) = local.reads.front_mut() else { return };
         let offset = front.0;
         if data.is_empty() {
             // The storage has less than it reported as durable.
-            return self.lose_part(now, &key, record);
+            return self.lose_part(now, id, record);
         }
         front.0 += data.len() as u64;
         front.1 = front.1.saturating_sub(data.len() as u64);
@@ -581,14 +551,14 @@ impl Agent {
                 read.extend_from_slice(&data);
                 if read.len() as u64 == total {
                     let payload = core::mem::take(read).freeze();
-                    self.administer(now, &payload, &key);
-                    self.forget_local(&key);
+                    self.administer(now, &payload, id);
+                    self.forget_local(id);
                     return;
                 }
             }
         }
         if !local.reads.is_empty() {
-            self.read_next(key);
+            self.read_next(id);
         }
     }
 
@@ -596,39 +566,46 @@ impl Agent {
     pub(super) fn local_failed(
         &mut self,
         now: Instant,
-        key: LocalKey,
-        record: RecordId,
+        id: PayloadId,
+        (record, offset): (RecordId, u64),
         failure: StorageFailure,
     ) {
-        let Some(local) = self.deliveries.local.get_mut(&key) else { return };
-        local.reading = false;
+        if !self.end_read(id, (record, offset)) {
+            return;
+        }
         match failure {
             StorageFailure::Device => {
-                self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(Box::new(key)))
+                self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(id))
             }
-            StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, &key, record),
+            StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, id, record),
         }
     }
 
     /// Handles the loss of a durable part in the storage.
-    fn lose_part(&mut self, now: Instant, key: &LocalKey, record: RecordId) {
-        match self.deliveries.local.get(key).is_some_and(|local| local.assembly.has_part(record)) {
+    fn lose_part(&mut self, now: Instant, id: PayloadId, record: RecordId) {
+        match self.deliveries.payload(id).is_some_and(|local| local.assembly.has_part(record)) {
             true => self.storage_lost(now, record),
             // The part was removed while it was read, and the payload is complete without it.
-            false => self.read_next(key.clone()),
+            false => self.read_next(id),
         }
     }
 
     /// Processes an administrative record (RFC 9171 6.1, RFC 9713 2).
-    fn administer(&mut self, now: Instant, payload: &Bytes, key: &LocalKey) {
-        match decode_record(key.adu.version, payload) {
-            Ok(AnyAdminRecord::V7(AdminRecord::StatusReport(report))) => self.say_report(&report, key),
-            Ok(AnyAdminRecord::V6(v6::AdminRecord::StatusReport(report))) => self.say_report_v6(&report, key),
+    fn administer(&mut self, now: Instant, payload: &Bytes, id: PayloadId) {
+        let key = &self.deliveries.payload(id).expect("the caller has it").key;
+        let (version, reporter) = (key.adu.version, key.adu.source.clone());
+        match decode_record(version, payload) {
+            Ok(AnyAdminRecord::V7(AdminRecord::StatusReport(report))) => {
+                self.say_report(&report, &reporter, id)
+            }
+            Ok(AnyAdminRecord::V6(v6::AdminRecord::StatusReport(report))) => {
+                self.say_report_v6(&report, &reporter, id)
+            }
             Ok(AnyAdminRecord::V6(v6::AdminRecord::CustodySignal(signal))) => {
-                self.heed_signal(now, &signal, key)
+                self.heed_signal(now, &signal, id)
             }
             Ok(AnyAdminRecord::V7(AdminRecord::Unknown { record_type: RECORD_TYPE, content })) => {
-                self.hear_announcements(now, &content, key)
+                self.hear_announcements(now, &content, &reporter, id)
             }
             Ok(AnyAdminRecord::V7(_) | AnyAdminRecord::V6(_)) | Err(_) => self.counters.admin_unknown += 1,
         }
@@ -637,57 +614,55 @@ impl Agent {
     /// Handles the acceptance of a delivery by the application: the tombstone is stored before the bundle is
     /// removed.
     pub(super) fn taken(&mut self, now: Instant, delivery: DeliveryId) {
-        let Some(key) = self.deliveries.key_of(delivery) else {
+        let Some(local) = self.deliveries.delivery_mut(delivery) else {
             self.counters.ignored += 1;
             return;
         };
-        let local = self.deliveries.local.get_mut(&key).expect("deliveries are local");
         if local.progress == DeliveryProgress::Taken {
             return;
         }
         local.progress = DeliveryProgress::Taken;
         local.reads.clear();
-        local.repeat_after(now, self.config.delivery_repeat, &key, &mut self.time.deadlines);
-        self.write_tombstone(now, key);
+        local.repeat_after(now, self.config.delivery_repeat, &mut self.time.deadlines);
+        let id = local.id;
+        self.write_tombstone(now, id);
     }
 
     /// Stores the tombstone of an accepted delivery. A bundle without a source gets no tombstone: its removal
     /// itself must be durable.
-    pub(super) fn write_tombstone(&mut self, now: Instant, key: LocalKey) {
-        let Some(local) =
-            self.deliveries.local.get(&key).filter(|local| local.progress == DeliveryProgress::Taken)
-        else {
-            return;
-        };
-        if key.adu.is_anonymous() {
-            let record = local.assembly.records().next().expect("a whole has parts");
-            self.deliveries.pending_tombstones.insert(record, (key.clone(), local.delivery));
+    pub(super) fn write_tombstone(&mut self, now: Instant, id: PayloadId) {
+        let taken = self.deliveries.payload(id).filter(|local| local.is_taken());
+        let Some(local) = taken else { return };
+        let delivery = local.delivery;
+        if local.key.adu.is_anonymous() {
+            let record = local.first_record();
+            self.deliveries.pending_tombstones.insert(record, (id, delivery));
             self.store.remove(record);
             return;
         }
         let ends = local.assembly.records().map(|record| self.holdings[&record].end);
         let end = ends.max_by_key(|end| (end.dtn_ms, end.by_age)).expect("a whole has parts");
-        let delivery = local.delivery;
-        let record = self.add_tombstone_for(now, &key, end);
-        self.deliveries.pending_tombstones.insert(record, (key, delivery));
+        let key = local.key.clone();
+        let record = self.add_tombstone_for(now, key, end);
+        self.deliveries.pending_tombstones.insert(record, (id, delivery));
     }
 
     /// Stores a tombstone for a bundle with this payload and expiry.
-    pub(super) fn add_tombstone_for(&mut self, now: Instant, key: &LocalKey, end: ExpiryTime) -> RecordId {
+    pub(super) fn add_tombstone_for(&mut self, now: Instant, key: LocalKey, end: ExpiryTime) -> RecordId {
         let remaining_ms = millis(self.time.clock.left(end, now));
         let LocalKey { adu, payload } = key;
-        let taken = self.deliveries.digests.taken(&adu.source, adu.timestamp, adu.version, Some(payload));
+        let taken = self.deliveries.digests.taken(&adu.source, adu.timestamp, adu.version, Some(&payload));
         let body = TombstoneBody {
-            source: adu.source.clone(),
+            source: adu.source,
             timestamp: adu.timestamp,
             version: adu.version,
             expires_dtn_ms: end.dtn_ms.unwrap_or(0),
             remaining_ms,
-            payload: Some(payload.clone()),
+            payload: Some(payload),
         };
         let record = self.next_record();
         let mut out = BytesMut::with_capacity(HEADER_BYTES as usize + TOMBSTONE_BODY_BYTES);
-        self.header(now, RecordKind::Tombstone(adu.version), 0).encode(&mut out);
+        self.header(now, RecordKind::Tombstone(body.version), 0).encode(&mut out);
         body.encode(&mut out);
         let appended = out.len() as u64;
         let end = ExpiryTime { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
@@ -732,9 +707,9 @@ impl Agent {
 
     /// Ends the delivery, once its tombstone is durable or the bundle without identity is removed durably.
     pub(super) fn tombstone_stored(&mut self, now: Instant, record: RecordId) {
-        let Some((key, delivery)) = self.deliveries.pending_tombstones.remove(&record) else { return };
+        let Some((id, delivery)) = self.deliveries.pending_tombstones.remove(&record) else { return };
         self.counters.delivered += 1;
-        let records = self.deliveries.local.get(&key).into_iter().flat_map(|local| local.assembly.records());
+        let records = self.deliveries.payload(id).into_iter().flat_map(|local| local.assembly.records());
         let records: Vec<RecordId> = records.collect();
         if let Some(first) = records.first() {
             self.report_delivered(now, *first);
@@ -752,58 +727,63 @@ impl Agent {
 
     /// Schedules another attempt for a tombstone that found no space.
     pub(super) fn tombstone_failed(&mut self, now: Instant, record: RecordId) {
-        let Some((key, _)) = self.deliveries.pending_tombstones.remove(&record) else { return };
+        let Some((id, _)) = self.deliveries.pending_tombstones.remove(&record) else { return };
         self.forget(now, record);
-        self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(Box::new(key)));
+        self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryTombstone(id));
     }
 
     /// Removes a local payload with all its parts.
-    fn forget_local(&mut self, key: &LocalKey) {
-        let Some(local) = self.deliveries.local.get(key) else { return };
+    fn forget_local(&mut self, id: PayloadId) {
+        let Some(local) = self.deliveries.payload(id) else { return };
         let records: Vec<RecordId> = local.assembly.records().collect();
         for record in records {
             self.drop_bundle(record);
         }
     }
 
-    /// Moves the memory of a payload to another part after the part with which it counted was removed.
-    pub(super) fn pass_assembly_on(&mut self, key: &LocalKey) {
-        let heir = self.deliveries.local.get(key).and_then(|local| local.assembly.records().next());
-        let Some(heir) = heir.filter(|heir| self.holdings.contains(heir)) else { return };
-        self.holdings.recount(&heir, |held| held.begins_assembly = true);
-    }
-
     /// Removes a part of a local payload; a complete payload that needs the part is incomplete again.
-    pub(super) fn part_gone(&mut self, record: RecordId, key: &LocalKey) {
-        let Some(local) = self.deliveries.local.get_mut(key) else { return };
+    pub(super) fn part_gone(&mut self, record: RecordId, part: &HeldBundle) {
+        let Some(id) = self.local_of(part).map(|local| local.id) else { return };
+        let local = self.deliveries.payload_mut(id).expect("it was just found");
         // Of an empty payload that is being verified, the header of the oldest part is read.
         let is_head = local.is_checked() && local.extents.is_empty() && local.first_record() == record;
         local.assembly.remove(record);
-        let progress = local.progress;
+        let (delivery, progress) = (local.delivery, local.progress);
         let is_read = is_head || local.extents.iter().any(|extent| extent.record == record);
         let is_last = local.assembly.len() == 0;
         if progress != DeliveryProgress::InParts && is_read || is_last {
             // Without this part the payload is incomplete.
-            let delivery = local.delivery;
             if let Some(at) = local.repeat_at.take() {
-                self.time.deadlines.not_at(at, DeadlineKind::RepeatDelivery(Box::new(key.clone())));
+                self.time.deadlines.not_at(at, DeadlineKind::RepeatDelivery(id));
             }
             local.progress = DeliveryProgress::InParts;
             local.reads.clear();
             local.extents.clear();
-            (local.signature, local.decryptor) = (None, None);
-            self.security.stop_check(&CheckTarget::Local(key.clone()));
-            self.deliveries.by_id.remove(&delivery);
-            remove_from(&mut self.deliveries.waiting, &key.payload.endpoint, &delivery);
+            local.admin.iter_mut().for_each(BytesMut::clear);
+            (local.signature, local.decryptor, local.reading) = (None, None, None);
+            let endpoint = local.key.payload.endpoint.clone();
+            self.security.stop_check(&CheckTarget::Local(id));
+            self.deliveries.by_delivery.remove(&delivery);
+            remove_from(&mut self.deliveries.waiting, &endpoint, &delivery);
             if progress == DeliveryProgress::Told {
                 self.indications.push(AppIndication::Gone { delivery, taken: false });
             }
             if progress == DeliveryProgress::Checking {
-                self.security.checks.begin_again(key);
+                self.security.checks.begin_again(id);
             }
         }
         if is_last {
-            self.deliveries.local.remove(key);
+            let gone = self.deliveries.payloads.remove(&id).expect("it was just found");
+            self.deliveries.by_key.remove(&gone.key);
+        } else if part.begins_assembly {
+            self.pass_assembly_on(id);
         }
+    }
+
+    /// Moves the memory of a payload to another part after the part with which it counted was removed.
+    fn pass_assembly_on(&mut self, id: PayloadId) {
+        let heir = self.deliveries.payload(id).map(|local| local.first_record());
+        let Some(heir) = heir.filter(|heir| self.holdings.contains(heir)) else { return };
+        self.holdings.recount(&heir, |held| held.begins_assembly = true);
     }
 }

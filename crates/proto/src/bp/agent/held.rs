@@ -8,9 +8,9 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::accounts::NeighbourNumber;
+use super::adu::AduKey;
 use super::clock::{ExpiryTime, millis};
 use super::custody::Custody;
-use super::delivery::AduKey;
 use super::head::AnyHead;
 use super::ranges::Ranges;
 use super::record::HEADER_BYTES;

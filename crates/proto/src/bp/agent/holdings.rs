@@ -19,7 +19,7 @@ use core::ops::{Deref, Index, RangeBounds};
 use std::collections::{BTreeSet, VecDeque};
 
 use super::accounts::Accounts;
-use super::delivery::AduKey;
+use super::adu::AduKey;
 use super::held::HeldBundle;
 use super::resting;
 use super::taken::{Digest, Digests};

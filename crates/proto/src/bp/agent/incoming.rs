@@ -15,18 +15,19 @@
 use crate::bp::v6::CustodyReason;
 use crate::bp::{DecodePolicy, ReasonCode};
 use crate::codec::DecodeError;
+use crate::kit::OrderedMap;
 use crate::service::{
     Breach, BundleEvent, BundlesRequest, LinkId, RecordId, RefuseReason, ReportedStatus, SendFailure,
     TransferId,
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
+use super::adu::AduKey;
 use super::checking::CheckTarget;
-use super::delivery::{AduKey, LocalKey};
 use super::head::{AnyHead, BundleEnd, decode_own_head};
 use super::held::{BundleState, HeldBundle};
 use super::record::{HEADER_BYTES, NOTE_BYTES, Note, RecordHeader, RecordKind};
@@ -73,7 +74,7 @@ pub(super) const PARTS_LOOKED_AT: usize = 256;
 /// Bundles that are arriving.
 #[derive(Debug)]
 pub(super) struct Intake {
-    transfers: BTreeMap<(LinkId, TransferId), Incoming>,
+    transfers: OrderedMap<(LinkId, TransferId), Incoming>,
     /// Rules for bundles of peers.
     policy: DecodePolicy,
 }
@@ -81,7 +82,7 @@ pub(super) struct Intake {
 impl Intake {
     /// Creates an intake without transfers.
     pub(super) fn new(policy: DecodePolicy) -> Self {
-        Intake { transfers: BTreeMap::new(), policy }
+        Intake { transfers: OrderedMap::new(), policy }
     }
 
     /// Rules for bundles of peers.
@@ -354,20 +355,16 @@ impl Agent {
         if head.source().is_null() {
             return false;
         }
-        let key = AduKey::of(head, RecordId(0));
         if self.deliveries.was_taken(head) || self.was_passed(head) {
             return true;
         }
         let from = head.fragment().map_or(0, |fragment| fragment.offset);
         let to = from.saturating_add(head.payload_bytes());
-        if self
-            .deliveries
-            .local(&LocalKey::of(head, key.clone()))
-            .is_some_and(|local| local.has(from, to) && !local.is_checked())
-        {
+        let local = self.deliveries.with_head(head);
+        if local.is_some_and(|local| local.has(from, to) && !local.is_checked()) {
             return true;
         }
-        let records = self.holdings.records_of(&key).rev().take(PARTS_LOOKED_AT);
+        let records = self.holdings.records_of(&AduKey::of(head, RecordId(0))).rev().take(PARTS_LOOKED_AT);
         records.filter(|record| Some(*record) != except).any(|record| {
             let held = &self.holdings[&record];
             let waiting = match held.state {

@@ -14,7 +14,7 @@
 //! only the indications of the link count.
 
 use crate::bp::Eid;
-use crate::kit::remove_from;
+use crate::kit::{OrderedMap, remove_from};
 use crate::service::{
     BundlesIndication, BundlesRequest, Contact, DownReason, LinkId, ManagementIndication, TransferId,
 };
@@ -75,7 +75,7 @@ pub(super) struct Link {
     /// Time at which the data sent so far have left the link, if its rate is known.
     busy_until: Instant,
     /// Unfinished transfers.
-    pub(super) transfers: BTreeMap<TransferId, OutgoingTransfer>,
+    pub(super) transfers: OrderedMap<TransferId, OutgoingTransfer>,
     /// Open transfers with pieces left to send, oldest first.
     pub(super) filling: VecDeque<TransferId>,
     /// Next transfer, whose payload is being read.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Agent;
 use super::checking::CheckTarget;
 use super::clock::DeadlineKind;
-use super::delivery::LocalKey;
+use super::delivery::PayloadId;
 use super::reassembly::Extent;
 use super::security::BundleSecurity;
 
@@ -59,8 +59,8 @@ impl Agent {
 
     /// Lets a bundle wait until keys or the clock change, or its lifetime ends; another whole copy of a payload is verified first.
     pub(super) fn postpone_check(&mut self, target: CheckTarget, failure: SecurityFailure) {
-        if let CheckTarget::Local(key) = &target
-            && self.take_next_copy(key)
+        if let CheckTarget::Local(id) = target
+            && self.take_next_copy(id)
         {
             return self.check_signature(target);
         }
@@ -70,12 +70,12 @@ impl Agent {
 
     /// Takes the whole copy behind the one that was verified: that one may be false, and this one genuine. After the last copy, the
     /// next verification begins with the first one; returns false.
-    fn take_next_copy(&mut self, key: &LocalKey) -> bool {
-        let Some(local) = self.deliveries.local(key) else { return false };
+    fn take_next_copy(&mut self, id: PayloadId) -> bool {
+        let Some(local) = self.deliveries.payload(id) else { return false };
         let verified = local.extents().first().map(|extent| extent.record);
         let next = local.assembly.whole_copies().find(|copy| Some(copy.record) > verified);
         let extents = next.map_or_else(|| local.assembly.extents(), |copy| vec![copy]);
-        self.deliveries.set_extents(key, extents);
+        self.deliveries.set_extents(id, extents);
         next.is_some()
     }
 
@@ -95,11 +95,12 @@ impl Agent {
     }
 
     /// Verifies another copy of a payload that waits for its key: the waiting one may be false, and this one genuine.
-    pub(super) fn check_copy_beside(&mut self, key: &LocalKey, copy: Extent) {
-        let target = CheckTarget::Local(key.clone());
-        let is_whole = copy.start == 0 && copy.end == key.payload.total && copy.end > 0;
+    pub(super) fn check_copy_beside(&mut self, id: PayloadId, copy: Extent) {
+        let target = CheckTarget::Local(id);
+        let total = self.deliveries.payload(id).map(|local| local.total());
+        let is_whole = copy.start == 0 && Some(copy.end) == total && copy.end > 0;
         if is_whole && self.security.missing_keys.remove(&target) {
-            self.deliveries.set_extents(key, vec![copy]);
+            self.deliveries.set_extents(id, vec![copy]);
             self.check_signature(target);
         }
     }

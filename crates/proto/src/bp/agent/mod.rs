@@ -74,6 +74,7 @@
 //! Lengths in bytes; DTN times in milliseconds since 2000-01-01 UTC, zero if unknown; engine time in nanoseconds.
 
 mod accounts;
+mod adu;
 mod amateur;
 mod checking;
 mod clock;
@@ -140,7 +141,7 @@ use crate::time::{Duration, Instant};
 
 use checking::CheckTarget;
 use clock::{ClockAdjustment, DeadlineKind, Timekeeping};
-use delivery::{Deliveries, DeliveryProgress, LocalKey};
+use delivery::{Deliveries, DeliveryProgress};
 use held::{BundleState, HeldBundle};
 use holdings::Holdings;
 use incoming::Intake;
@@ -289,7 +290,7 @@ impl Agent {
     /// Removes a bundle and all its state (RFC 9171 5.11).
     fn drop_bundle(&mut self, record: RecordId) {
         self.unroute(record);
-        let Some(held) = self.holdings.remove(record) else { return };
+        let Some(mut held) = self.holdings.remove(record) else { return };
         self.record_left(record);
         self.time.deadlines.not_ends(held.end, DeadlineKind::Expiry(record));
         self.sends.forget(record, &held);
@@ -297,19 +298,14 @@ impl Agent {
         self.security.checks.forget(record);
         self.security.stop_check(&CheckTarget::Passing(record));
         self.cancel_transfers(&held.transfers);
-        let adu = held.adu();
-        if let Some(replication) = held.replication {
+        if let Some(replication) = held.replication.take() {
             self.drop_copies(*replication);
         }
-        if let Some(copy) = held.copy_origin {
+        if let Some(copy) = held.copy_origin.take() {
             return self.copy_gone(record, &copy);
         }
         if held.state == BundleState::Local {
-            let key = LocalKey::of(&held.head, adu);
-            self.part_gone(record, &key);
-            if held.begins_assembly {
-                self.pass_assembly_on(&key);
-            }
+            self.part_gone(record, &held);
         }
         self.store.remove(record);
     }
@@ -435,13 +431,13 @@ impl Agent {
                 DeadlineKind::Release(link) => self.release_link(link),
                 DeadlineKind::RouterWait => self.look_at_all_links(),
                 DeadlineKind::Announcements => self.announcements_due(),
-                DeadlineKind::RepeatDelivery(key) => self.repeat(now, &key),
-                DeadlineKind::RetryRead(key) => self.read_next(*key),
+                DeadlineKind::RepeatDelivery(payload) => self.repeat(now, payload),
+                DeadlineKind::RetryRead(payload) => self.read_next(payload),
                 DeadlineKind::RetryChecks => self.retry_checks(),
                 DeadlineKind::DispatchFound => self.dispatch_found(now),
                 DeadlineKind::AgeFound => self.age_next(now),
                 DeadlineKind::Reroute => self.reroute_next(now),
-                DeadlineKind::RetryTombstone(key) => self.write_tombstone(now, *key),
+                DeadlineKind::RetryTombstone(payload) => self.write_tombstone(now, payload),
             }
         }
         self.settle(now);
@@ -468,12 +464,9 @@ impl Agent {
                     self.transfer_data(now, link, transfer, offset, data)
                 }
                 Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
-                Some(ReadPurpose::Delivery(delivery)) => {
-                    if let Some(key) = self.deliveries.key_of(delivery) {
-                        self.local_data(now, key, record, data);
-                    }
+                Some(ReadPurpose::Payload(payload)) => {
+                    self.local_data(now, payload, record, offset, data);
                 }
-                Some(ReadPurpose::Admin(key)) => self.local_data(now, *key, record, data),
                 Some(ReadPurpose::CheckHead(number)) => self.check_head_was_read(now, number, record, &data),
                 Some(ReadPurpose::Check(number)) => self.check_data(now, number, record, &data),
                 Some(ReadPurpose::Restore) => self.restore_data(now, record, offset, data),
@@ -491,7 +484,7 @@ impl Agent {
             }
             StorageIndication::ReadFailed { record, offset, failure } => {
                 match self.store.answered(record, offset) {
-                    Some(purpose) => self.read_failed(now, record, purpose, failure),
+                    Some(purpose) => self.read_failed(now, (record, offset), purpose, failure),
                     None => self.counters.ignored += 1,
                 }
             }
@@ -549,16 +542,17 @@ impl Agent {
         }
     }
 
-    fn read_failed(&mut self, now: Instant, record: RecordId, purpose: ReadPurpose, failure: StorageFailure) {
+    fn read_failed(
+        &mut self,
+        now: Instant,
+        (record, offset): (RecordId, u64),
+        purpose: ReadPurpose,
+        failure: StorageFailure,
+    ) {
         let lost = failure != StorageFailure::Device;
         match purpose {
             ReadPurpose::Restore => self.restore_failed(now, record, lost),
-            ReadPurpose::Delivery(delivery) => {
-                if let Some(key) = self.deliveries.key_of(delivery) {
-                    self.local_failed(now, key, record, failure);
-                }
-            }
-            ReadPurpose::Admin(key) => self.local_failed(now, *key, record, failure),
+            ReadPurpose::Payload(payload) => self.local_failed(now, payload, (record, offset), failure),
             ReadPurpose::Transfer(link, transfer) | ReadPurpose::Head(link, transfer) => {
                 self.transfer_read_failed(now, link, transfer);
                 if lost {

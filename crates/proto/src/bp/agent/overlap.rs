@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
-use super::delivery::AduKey;
+use super::adu::AduKey;
 use super::held::{BundleState, HeldBundle};
 use super::incoming::PARTS_LOOKED_AT;
 use super::ranges::Ranges;

@@ -27,8 +27,8 @@ use crate::service::BundleVersion;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::accounts::NeighbourNumber;
+use super::adu::PayloadProperties;
 use super::clock::{ClockAdjustments, StoredClock};
-use super::delivery::PayloadProperties;
 
 /// Length of the record header, bytes.
 pub(super) const HEADER_BYTES: u64 = 36;

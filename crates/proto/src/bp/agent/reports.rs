@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Agent;
 use super::accounts::NeighbourNumber;
 use super::clock::millis;
-use super::delivery::LocalKey;
+use super::delivery::PayloadId;
 use super::head::AnyHead;
 use super::routing::Hop;
 use super::secret::NumberKind;
@@ -350,8 +350,8 @@ impl Agent {
         }
     }
 
-    /// Indicates the assertions of a report of version 6.
-    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, key: &LocalKey) {
+    /// Indicates the assertions of a report of version 6, which is this payload.
+    pub(super) fn say_report_v6(&mut self, report: &v6::StatusReport, reporter: &Eid, id: PayloadId) {
         let name = report.subject.source.bundle_name(report.subject.timestamp());
         let said = [
             (ReportedStatus::Received, report.received.is_some()),
@@ -360,11 +360,11 @@ impl Agent {
             (ReportedStatus::Delivered, report.delivered.is_some()),
             (ReportedStatus::Deleted, report.deleted.is_some()),
         ];
-        self.say_statuses(&name, &said, report.reason, key);
+        self.say_statuses(&name, &said, report.reason, reporter, id);
     }
 
-    /// Indicates the assertions of a report of version 7.
-    pub(super) fn say_report(&mut self, report: &StatusReport, key: &LocalKey) {
+    /// Indicates the assertions of a report of version 7, which is this payload.
+    pub(super) fn say_report(&mut self, report: &StatusReport, reporter: &Eid, id: PayloadId) {
         let name = report.source.bundle_name(report.timestamp);
         let said = [
             (ReportedStatus::Received, report.received.is_asserted()),
@@ -372,7 +372,7 @@ impl Agent {
             (ReportedStatus::Delivered, report.delivered.is_asserted()),
             (ReportedStatus::Deleted, report.deleted.is_asserted()),
         ];
-        self.say_statuses(&name, &said, report.reason, key);
+        self.say_statuses(&name, &said, report.reason, reporter, id);
     }
 
     /// Indicates the asserted statuses of one of this node's bundles to the application.
@@ -381,15 +381,16 @@ impl Agent {
         name: &BundleName,
         said: &[(ReportedStatus, bool)],
         reason: ReasonCode,
-        key: &LocalKey,
+        reporter: &Eid,
+        id: PayloadId,
     ) {
-        let over = self.came_over(key);
+        let over = self.came_over(id);
         for (status, _) in said.iter().filter(|(_, asserted)| *asserted) {
             self.indications.push(AppIndication::Report {
                 name: name.clone(),
                 status: *status,
                 reason: reason.number(),
-                reporter: key.adu.source.to_string(),
+                reporter: reporter.to_string(),
                 over: over.clone(),
             });
         }
@@ -397,8 +398,8 @@ impl Agent {
 
     /// Links over which the parts of a payload held at this node arrived; empty if a part was made here or
     /// arrived before the last start.
-    pub(super) fn came_over(&self, key: &LocalKey) -> Vec<LinkId> {
-        let Some(local) = self.deliveries.local(key) else { return Vec::new() };
+    pub(super) fn came_over(&self, id: PayloadId) -> Vec<LinkId> {
+        let Some(local) = self.deliveries.payload(id) else { return Vec::new() };
         let over = |record| Some(self.holdings.get(&record)?.intake?.0);
         let links: Option<BTreeSet<LinkId>> = local.assembly.records().map(over).collect();
         links.unwrap_or_default().into_iter().collect()

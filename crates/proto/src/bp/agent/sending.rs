@@ -6,12 +6,12 @@
 
 use crate::bp::bpsec::{Encryption, Signing};
 use crate::bp::{BundleFlags, CrcType, CreationTimestamp, Eid, PrimaryBlock, ReasonCode, v6};
+use crate::kit::OrderedMap;
 use crate::service::{
     AppIndication, BundleEvent, BundleName, BundleVersion, RecordId, SendFailure, SendId, SendOptions,
 };
 use crate::time::Instant;
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
 
 use super::Agent;
 use super::accounts::NeighbourNumber;
@@ -63,8 +63,8 @@ pub(super) enum PendingSend {
 /// Bundles that are being made at this node.
 #[derive(Debug, Default)]
 pub(super) struct Sends {
-    pending: BTreeMap<SendId, PendingSend>,
-    composing: BTreeMap<RecordId, Composing>,
+    pending: OrderedMap<SendId, PendingSend>,
+    composing: OrderedMap<RecordId, Composing>,
     /// Payload bytes of sends that are not yet durable.
     unstored: u64,
     /// Room last indicated to the application.
@@ -134,7 +134,8 @@ impl Agent {
 
     /// Begins the sends that waited until the storage had been read.
     pub(super) fn open_waiting_sends(&mut self, now: Instant) {
-        for (send, sending) in core::mem::take(&mut self.sends.pending) {
+        let mut waiting = core::mem::take(&mut self.sends.pending);
+        while let Some((send, sending)) = waiting.pop_first() {
             if let PendingSend::Waiting { destination, length, options } = sending {
                 self.open_send(now, send, &destination, length, &options);
             }

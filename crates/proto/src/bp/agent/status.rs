@@ -8,8 +8,9 @@ use crate::service::{
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
+use super::adu::AduKey;
 use super::checking::CheckTarget;
-use super::delivery::{AduKey, DeliveryProgress, LocalKey};
+use super::delivery::DeliveryProgress;
 use super::held::{BundleState, HeldBundle};
 use super::routing::{COPIES_FROM, ClassKey, Hop, NextHops};
 use super::{Agent, Limits};
@@ -300,9 +301,7 @@ impl Agent {
             DeliveryProgress::InParts => {
                 RetentionReason::InParts { have: local.assembly.have(), of: local.assembly.total() }
             }
-            DeliveryProgress::Checking => {
-                self.why_checking(&CheckTarget::Local(LocalKey::of(&held.head, held.adu())))
-            }
+            DeliveryProgress::Checking => self.why_checking(&CheckTarget::Local(local.id())),
             DeliveryProgress::Whole => RetentionReason::NobodyRegistered(local.delivery),
             DeliveryProgress::Told => RetentionReason::NotTaken(local.delivery),
             DeliveryProgress::Taken => RetentionReason::Storing,

@@ -1,22 +1,21 @@
 //! Storage port: requests and their outstanding answers.
 
-use crate::service::{DeliveryId, LinkId, RecordId, StorageRequest, TransferId};
+use crate::kit::OrderedMap;
+use crate::service::{LinkId, RecordId, StorageRequest, TransferId};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use super::delivery::LocalKey;
+use super::delivery::PayloadId;
 
 /// Purpose of a read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadPurpose {
     /// Transfer to a neighbour.
     Transfer(LinkId, TransferId),
     /// Header for a transfer to a neighbour.
     Head(LinkId, TransferId),
-    /// Delivery to an application.
-    Delivery(DeliveryId),
-    /// Administrative record, whose payload has this key.
-    Admin(Box<LocalKey>),
+    /// Payload for this node: a delivery to an application, or an administrative record.
+    Payload(PayloadId),
     /// Header for the verification with this number.
     CheckHead(u64),
     /// Payload for the verification with this number.
@@ -32,7 +31,7 @@ pub(super) enum ReadPurpose {
 pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
     /// Purposes and offsets of the outstanding reads by their numbers; reads of a record are answered in order.
-    reads: BTreeMap<(RecordId, u64), (ReadPurpose, u64)>,
+    reads: OrderedMap<(RecordId, u64), (ReadPurpose, u64)>,
     /// Number of the next read.
     next_read: u64,
     /// Bytes in appends that the storage has not yet taken.

@@ -9,8 +9,11 @@ use core::hash::{Hash, Hasher};
 use core::ops::RangeInclusive;
 use std::collections::hash_map::DefaultHasher;
 
-use super::delivery::{AduKey, PayloadProperties};
+use super::adu::{AduKey, PayloadProperties};
 use super::head::AnyHead;
+
+/// Length of what is gathered for one write, bytes: most names are shorter.
+const GATHERED_BYTES: usize = 128;
 
 /// Number of 128 bits that represents a key while this process runs. The hash key is random and new with
 /// every start, so that an attacker cannot choose two keys with the same digest.
@@ -22,11 +25,55 @@ impl Digest {
     const LAST: Digest = Digest(u64::MAX, u64::MAX);
 
     fn of(key: u64, name: impl Hash) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (key, name).hash(&mut hasher);
+        let mut gathered = GatheringHasher::default();
+        (key, name).hash(&mut gathered);
+        let mut hasher = gathered.into_hasher();
         let half = hasher.finish();
         hasher.write_u8(1);
         Digest(half, hasher.finish())
+    }
+}
+
+/// Hasher that passes on many short writes as one: a name is a dozen of them, and each costs as much as a whole name. The result
+/// does not depend on how the bytes are divided into writes.
+#[derive(Clone)]
+struct GatheringHasher {
+    hasher: DefaultHasher,
+    gathered: [u8; GATHERED_BYTES],
+    length: usize,
+}
+
+impl GatheringHasher {
+    /// The hasher that has all bytes.
+    fn into_hasher(mut self) -> DefaultHasher {
+        self.hasher.write(&self.gathered[..self.length]);
+        self.hasher
+    }
+}
+
+impl Default for GatheringHasher {
+    fn default() -> Self {
+        GatheringHasher { hasher: DefaultHasher::new(), gathered: [0; GATHERED_BYTES], length: 0 }
+    }
+}
+
+impl Hasher for GatheringHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if self.length + bytes.len() > GATHERED_BYTES {
+            self.hasher.write(&self.gathered[..self.length]);
+            self.length = 0;
+        }
+        match self.gathered.get_mut(self.length..self.length + bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            None => self.hasher.write(bytes),
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.clone().into_hasher().finish()
     }
 }
 
@@ -82,7 +129,31 @@ impl Digests {
 
 #[cfg(test)]
 mod tests {
-    use super::Digest;
+    use super::{Digest, GATHERED_BYTES, GatheringHasher};
+    use crate::rng::Rng;
+    use core::hash::Hasher;
+    use std::collections::hash_map::DefaultHasher;
+
+    /// Names of all lengths, in writes of all lengths, have the result of one write.
+    #[test]
+    fn a_name_has_the_same_digest_however_it_is_divided_into_writes() {
+        for seed in 0..500 {
+            let mut rng = Rng::new(seed);
+            let mut name = vec![0; rng.below(4 * GATHERED_BYTES as u64) as usize];
+            rng.fill(&mut name);
+            let (mut whole, mut divided) = (DefaultHasher::new(), GatheringHasher::default());
+            whole.write(&name);
+            let mut left = &name[..];
+            while !left.is_empty() {
+                let most = if rng.chance(0.9) { 20 } else { 2 * GATHERED_BYTES as u64 };
+                let (first, rest) = left.split_at(left.len().min(rng.below(most) as usize));
+                divided.write(first);
+                left = rest;
+            }
+            assert_eq!(divided.finish(), whole.finish(), "seed {seed}");
+            assert_eq!(divided.into_hasher().finish(), whole.finish(), "seed {seed}");
+        }
+    }
 
     /// A key chosen for its digest would have it under only one hash key, and not for both halves.
     #[test]

@@ -22,7 +22,7 @@ use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Agent;
-use super::super::delivery::LocalKey;
+use super::super::adu::LocalKey;
 use super::super::head::AnyHead;
 use super::super::held::{BundleState, HeldBundle};
 use super::super::links::Links;
@@ -273,7 +273,7 @@ impl Agent {
             self.routing.passed.insert(&held.head);
         } else {
             let (key, end) = (LocalKey::of(&held.head, held.adu()), held.end);
-            self.add_tombstone_for(now, &key, end);
+            self.add_tombstone_for(now, key, end);
         }
     }
 }

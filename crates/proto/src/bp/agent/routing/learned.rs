@@ -15,7 +15,7 @@ use super::super::Agent;
 use super::super::accounts::NeighbourNumber;
 use super::super::clock::DeadlineKind;
 use super::super::config::{RouterKind, RoutingConfig};
-use super::super::delivery::LocalKey;
+use super::super::delivery::PayloadId;
 use super::super::status::LearnedRoute;
 use super::dtlsr::{LinkState, Path};
 use super::{Hop, Hops, Routing};
@@ -121,15 +121,21 @@ impl Agent {
         }
     }
 
-    /// Handles a record with announcements. It counts only if a neighbour sent it over its own link.
-    pub(in super::super) fn hear_announcements(&mut self, now: Instant, content: &Bytes, key: &LocalKey) {
+    /// Handles a record with announcements, which is this payload. It counts only if a neighbour sent it over its own link.
+    pub(in super::super) fn hear_announcements(
+        &mut self,
+        now: Instant,
+        content: &Bytes,
+        source: &Eid,
+        id: PayloadId,
+    ) {
         let Some(learned) = &mut self.routing.learned else {
             self.counters.announcements_ignored += 1;
             return;
         };
         learned.touched = true;
         self.counters.announcements_heard += 1;
-        let (source, over) = (key.adu.source.node_id(), self.came_over(key));
+        let (source, over) = (source.node_id(), self.came_over(id));
         let is_from_source =
             |link: &LinkId| self.links.peer(*link).is_some_and(|peer| peer.same_node(&source));
         let trusted = !over.is_empty() && over.iter().all(is_from_source);

@@ -2,7 +2,10 @@
 
 use super::super::holdings::VISITED_AT_ONCE;
 use super::super::{Agent, Config, LinkConfig};
-use crate::bp::{Bundle, CrcType, DecodePolicy, Emit, PeerRules};
+use crate::bp::{
+    Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Emit, Head, PeerRules,
+    PrimaryBlock,
+};
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
@@ -27,6 +30,11 @@ struct Bench {
     /// Number of reads that succeed; later reads fail.
     good_reads: usize,
     failed_reads: usize,
+    /// Reads are not answered yet.
+    withholds: bool,
+    withheld: Vec<StorageRequest>,
+    /// What the applications were told, except room.
+    told: Vec<AppIndication>,
     opened: usize,
     /// Transfers begun, with their lengths.
     transfers: Vec<(TransferId, u64)>,
@@ -49,6 +57,9 @@ impl Bench {
             records: BTreeMap::new(),
             good_reads: usize::MAX,
             failed_reads: 0,
+            withholds: false,
+            withheld: Vec::new(),
+            told: Vec::new(),
             opened: 0,
             transfers: Vec::new(),
             payload,
@@ -75,17 +86,21 @@ impl Bench {
     fn settle(&mut self) {
         for _ in 0..REQUESTS_MAX {
             while let Some(up) = self.agent.poll_indication(self.now) {
-                if let BpaIndication::App(AppIndication::Room(room)) = up
-                    && room > 0
-                    && !self.payload.is_empty()
-                {
-                    let data = core::mem::take(&mut self.payload);
-                    let piece = AppRequest::Piece { send: SendId(1), data };
-                    self.agent.handle_request(self.now, piece.into());
+                match up {
+                    BpaIndication::App(AppIndication::Room(room)) if room > 0 && !self.payload.is_empty() => {
+                        let data = core::mem::take(&mut self.payload);
+                        let piece = AppRequest::Piece { send: SendId(1), data };
+                        self.agent.handle_request(self.now, piece.into());
+                    }
+                    BpaIndication::App(AppIndication::Room(_)) | BpaIndication::Manage(_) => {}
+                    BpaIndication::App(said) => self.told.push(said),
                 }
             }
             match self.agent.poll_request(self.now) {
                 None => return,
+                Some(Port::First(request @ StorageRequest::Read { .. })) if self.withholds => {
+                    self.withheld.push(request);
+                }
                 Some(Port::First(request)) => {
                     let answer = self.store(request);
                     self.agent.handle_indication(self.now, Port::First(answer));
@@ -547,6 +562,71 @@ fn a_bundle_tries_its_links_again_if_a_change_of_the_routes_leaves_no_other() {
     assert_eq!((bench.opened, bench.agent.holds().0), (2, 1));
     bench.end(1, Some(NOT_ACCEPTABLE));
     assert_eq!((bench.opened, bench.agent.holds().0), (2, 0));
+}
+
+/// A part that expires while it is read leaves a read whose answer is for nobody: it neither becomes data of the parts that make
+/// the payload whole again, nor are these never read.
+#[test]
+fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
+    let payload = Bytes::from_iter(0..100);
+    let endpoint = |text: &str| text.parse::<Eid>().expect("an endpoint");
+    let timestamp = CreationTimestamp { time: DtnTime(0), sequence: 1 };
+    let primary = PrimaryBlock::new(endpoint("dtn://a/in"), endpoint("dtn://b/out"), timestamp, 60_000);
+    let whole = Bundle::new(Head::new(primary, 0), payload.clone()).head;
+    for comes_late in [false, true] {
+        let mut bench = Bench::new(Bytes::new());
+        bench.ask(AppRequest::Register { endpoint: "dtn://a/in".into() });
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        let arrives = |bench: &mut Bench, number, from: usize, to: usize, age_ms| {
+            let mut head = whole.fragment(from as u64, (to - from) as u64);
+            head.set(&Content::BundleAge(age_ms));
+            let (transfer, data) =
+                (TransferId(number), Bundle::new(head, payload.slice(from..to)).to_bytes());
+            bench.hear(LINK, BundlesIndication::Begin { transfer, length: None });
+            bench.hear(LINK, BundlesIndication::Piece { transfer, data, last: true });
+            bench.settle();
+        };
+        let delivered = |bench: &mut Bench| match bench.told.pop() {
+            Some(AppIndication::Delivered { delivery, .. }) => delivery,
+            other => panic!("{other:?}"),
+        };
+        arrives(&mut bench, 1, 0, 60, 50_000);
+        arrives(&mut bench, 2, 60, 100, 0);
+        let delivery = delivered(&mut bench);
+        bench.withholds = true;
+        bench.ask(AppRequest::Read { delivery, offset: 0, length: 100 });
+        while bench.agent.holds().0 > 1 {
+            bench.wake();
+        }
+        assert_eq!(bench.told.pop(), Some(AppIndication::Gone { delivery, taken: false }));
+        let answer = |bench: &mut Bench| {
+            let request = bench.withheld.remove(0);
+            let answer = bench.store(request);
+            bench.agent.handle_indication(bench.now, Port::First(answer));
+            bench.settle();
+        };
+        if !comes_late {
+            answer(&mut bench);
+        }
+        arrives(&mut bench, 3, 0, 60, 0);
+        let delivery = delivered(&mut bench);
+        bench.ask(AppRequest::Read { delivery, offset: 0, length: 100 });
+        if comes_late {
+            answer(&mut bench);
+        }
+        assert_eq!(bench.told, [], "the answer is for nobody");
+        while !bench.withheld.is_empty() {
+            answer(&mut bench);
+        }
+        let data = |said: &AppIndication| match said {
+            AppIndication::Data { data, .. } => data.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(bench.told.iter().flat_map(data).collect::<Vec<u8>>(), payload);
+        bench.ask(AppRequest::Taken { delivery });
+        assert_eq!(bench.agent.counters().ignored, 0);
+        assert_eq!(bench.told.pop(), Some(AppIndication::Gone { delivery, taken: true }));
+    }
 }
 
 fn up(peer: &str) -> BundlesIndication {
