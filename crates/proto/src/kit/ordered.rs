@@ -184,6 +184,8 @@ impl<K: Ord, V> OrderedMap<K, V> {
             self.blocks.remove(block);
         } else if left < BLOCK_LENGTH_MIN {
             self.join(block);
+        } else if left == BLOCK_LENGTH / 2 {
+            entries.shrink_to_fit();
         }
         gone
     }

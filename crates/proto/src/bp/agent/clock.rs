@@ -326,7 +326,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Purpose of a deadline. Every bundle has one, so the rare long variants are boxed.
+/// Purpose of a deadline. Every bundle has one, so it is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeadlineKind {
     /// The lifetime of a bundle expires.

@@ -66,8 +66,11 @@ pub(super) struct LocalPayload {
     extents: Vec<Extent>,
     /// Outstanding reads: offset and remaining bytes.
     reads: VecDeque<(u64, u64)>,
-    /// Record and offset of the read that is with the storage.
-    reading: Option<(RecordId, u64)>,
+    /// Number of the read that is with the storage.
+    reading: Option<u64>,
+    next_read: u64,
+    /// The application was told that the delivery is gone, and its number is not used again.
+    is_number_used: bool,
     repeat_at: Option<Instant>,
     /// Outcome of the verification of the signature.
     signature: Option<Box<Signature>>,
@@ -87,6 +90,8 @@ impl LocalPayload {
             extents: Vec::new(),
             reads: VecDeque::new(),
             reading: None,
+            next_read: 0,
+            is_number_used: false,
             repeat_at: None,
             signature: None,
             decryptor: None,
@@ -117,6 +122,14 @@ impl LocalPayload {
     /// Oldest record of the payload.
     pub(super) fn first_record(&self) -> RecordId {
         self.assembly.records().next().expect("a payload has parts")
+    }
+
+    /// Number of the delivery. The oldest record gives it, so that it is the same after a restart; if that number is used, the record
+    /// gives it that has completed the payload.
+    fn new_number(&self) -> DeliveryId {
+        let mut records = self.assembly.records();
+        let named_by = if self.is_number_used { records.last() } else { records.next() };
+        DeliveryId(named_by.expect("a whole has parts").0)
     }
 
     /// Length of the complete payload, bytes.
@@ -168,7 +181,7 @@ pub(super) struct Tombstone {
 }
 
 /// Memory for a payload for this node in addition to its parts, bytes: the entry itself, the trees of its
-/// parts and of the ranges that they cover, and its keys in three indices. It counts with the first part.
+/// parts and of the ranges that they cover, its key, and its numbers in the indices. It counts with the first part.
 pub(super) const ASSEMBLY_BYTES: u32 = 512;
 
 /// Usual length of the body of a tombstone, bytes.
@@ -227,9 +240,18 @@ impl Deliveries {
         self.payload(*self.by_key.get(key)?)
     }
 
-    /// Payload to which a bundle with this header belongs, which has a source and may be a fragment.
+    /// Payload to which a bundle with this header belongs, which may be a fragment. `None` for a bundle without a source, which has a
+    /// payload of its own.
     pub(super) fn with_head(&self, head: &AnyHead) -> Option<&LocalPayload> {
         self.with_key(&LocalKey::of(head, AduKey::of(head, RecordId(0))))
+    }
+
+    /// Ends a read of a local payload. Returns `None` if nobody waits for it any longer: the payload or a part of it went in the
+    /// meantime.
+    fn end_read(&mut self, (id, number): (PayloadId, u64)) -> Option<&mut LocalPayload> {
+        let local = self.payload_mut(id)?;
+        local.reading.take_if(|reading| *reading == number)?;
+        Some(local)
     }
 
     /// Sets the parts of a complete payload that are read.
@@ -403,9 +425,7 @@ impl Agent {
         local.signature = signature.map(Box::new);
         local.decryptor = decryptor;
         local.progress = DeliveryProgress::Whole;
-        // The oldest record gives the delivery its ID, so that the ID is the same after a restart.
-        let oldest = local.assembly.records().next().expect("a whole has parts");
-        local.delivery = DeliveryId(oldest.0);
+        local.delivery = local.new_number();
         let (delivery, total) = (local.delivery, local.plaintext_bytes());
         if local.admin.is_some() && total == 0 {
             // There is nothing to read, and an empty payload is not a valid record.
@@ -505,35 +525,26 @@ impl Agent {
         let extent = local.extents[index];
         let length = left.min(extent.end - offset).min(self.config.piece_bytes_max as u64) as u32;
         let at = extent.at + (offset - extent.start);
-        local.reading = Some((extent.record, at));
-        self.store.read(extent.record, at, length, ReadPurpose::Payload(id));
+        local.reading = Some(local.next_read);
+        local.next_read += 1;
+        let purpose = ReadPurpose::Payload(id, local.next_read - 1);
+        self.store.read(extent.record, at, length, purpose);
     }
 
-    /// Ends the read of a local payload from this place. Returns false if the payload is no longer read from there: a part of it went
-    /// in the meantime.
-    fn end_read(&mut self, id: PayloadId, place: (RecordId, u64)) -> bool {
-        let local = self.deliveries.payload_mut(id);
-        local.is_some_and(|local| local.reading.take_if(|reading| *reading == place).is_some())
-    }
-
-    /// Handles data read of a local payload, at this offset in the record.
+    /// Handles data read of a local payload.
     pub(super) fn local_data(
         &mut self,
         now: Instant,
-        id: PayloadId,
+        (id, number): (PayloadId, u64),
         record: RecordId,
-        offset: u64,
         data: Bytes,
     ) {
-        if !self.end_read(id, (record, offset)) {
-            return;
-        }
-        let local = self.deliveries.payload_mut(id).expect("it was just found");
+        let Some(local) = self.deliveries.end_read((id, number)) else { return };
         let Some(front) = local.reads.front_mut() else { return };
         let offset = front.0;
         if data.is_empty() {
             // The storage has less than it reported as durable.
-            return self.lose_part(now, id, record);
+            return self.storage_lost(now, record);
         }
         front.0 += data.len() as u64;
         front.1 = front.1.saturating_sub(data.len() as u64);
@@ -566,27 +577,18 @@ impl Agent {
     pub(super) fn local_failed(
         &mut self,
         now: Instant,
-        id: PayloadId,
-        (record, offset): (RecordId, u64),
+        (id, number): (PayloadId, u64),
+        record: RecordId,
         failure: StorageFailure,
     ) {
-        if !self.end_read(id, (record, offset)) {
+        if self.deliveries.end_read((id, number)).is_none() {
             return;
         }
         match failure {
             StorageFailure::Device => {
                 self.time.deadlines.at(now + self.config.backoff_min, DeadlineKind::RetryRead(id))
             }
-            StorageFailure::Missing | StorageFailure::Damaged => self.lose_part(now, id, record),
-        }
-    }
-
-    /// Handles the loss of a durable part in the storage.
-    fn lose_part(&mut self, now: Instant, id: PayloadId, record: RecordId) {
-        match self.deliveries.payload(id).is_some_and(|local| local.assembly.has_part(record)) {
-            true => self.storage_lost(now, record),
-            // The part was removed while it was read, and the payload is complete without it.
-            false => self.read_next(id),
+            StorageFailure::Missing | StorageFailure::Damaged => self.storage_lost(now, record),
         }
     }
 
@@ -761,6 +763,7 @@ impl Agent {
             local.extents.clear();
             local.admin.iter_mut().for_each(BytesMut::clear);
             (local.signature, local.decryptor, local.reading) = (None, None, None);
+            local.is_number_used |= progress == DeliveryProgress::Told;
             let endpoint = local.key.payload.endpoint.clone();
             self.security.stop_check(&CheckTarget::Local(id));
             self.deliveries.by_delivery.remove(&delivery);

@@ -464,8 +464,8 @@ impl Agent {
                     self.transfer_data(now, link, transfer, offset, data)
                 }
                 Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
-                Some(ReadPurpose::Payload(payload)) => {
-                    self.local_data(now, payload, record, offset, data);
+                Some(ReadPurpose::Payload(payload, read)) => {
+                    self.local_data(now, (payload, read), record, data);
                 }
                 Some(ReadPurpose::CheckHead(number)) => self.check_head_was_read(now, number, record, &data),
                 Some(ReadPurpose::Check(number)) => self.check_data(now, number, record, &data),
@@ -484,7 +484,7 @@ impl Agent {
             }
             StorageIndication::ReadFailed { record, offset, failure } => {
                 match self.store.answered(record, offset) {
-                    Some(purpose) => self.read_failed(now, (record, offset), purpose, failure),
+                    Some(purpose) => self.read_failed(now, record, purpose, failure),
                     None => self.counters.ignored += 1,
                 }
             }
@@ -542,17 +542,11 @@ impl Agent {
         }
     }
 
-    fn read_failed(
-        &mut self,
-        now: Instant,
-        (record, offset): (RecordId, u64),
-        purpose: ReadPurpose,
-        failure: StorageFailure,
-    ) {
+    fn read_failed(&mut self, now: Instant, record: RecordId, purpose: ReadPurpose, failure: StorageFailure) {
         let lost = failure != StorageFailure::Device;
         match purpose {
             ReadPurpose::Restore => self.restore_failed(now, record, lost),
-            ReadPurpose::Payload(payload) => self.local_failed(now, payload, (record, offset), failure),
+            ReadPurpose::Payload(payload, read) => self.local_failed(now, (payload, read), record, failure),
             ReadPurpose::Transfer(link, transfer) | ReadPurpose::Head(link, transfer) => {
                 self.transfer_read_failed(now, link, transfer);
                 if lost {

@@ -57,11 +57,6 @@ impl Reassembly {
         self.parts.keys().copied()
     }
 
-    /// True if this record is one of the parts.
-    pub(super) fn has_part(&self, record: RecordId) -> bool {
-        self.parts.contains_key(&record)
-    }
-
     /// Parts that are all of the payload, in order of their records.
     pub(super) fn whole_copies(&self) -> impl Iterator<Item = Extent> {
         let whole = |(_, (start, end, _)): &(&RecordId, &(u64, u64, u64))| (*start, *end) == (0, self.total);

@@ -14,8 +14,8 @@ pub(super) enum ReadPurpose {
     Transfer(LinkId, TransferId),
     /// Header for a transfer to a neighbour.
     Head(LinkId, TransferId),
-    /// Payload for this node: a delivery to an application, or an administrative record.
-    Payload(PayloadId),
+    /// Payload for this node: a delivery to an application, or an administrative record. With the number of the read.
+    Payload(PayloadId, u64),
     /// Header for the verification with this number.
     CheckHead(u64),
     /// Payload for the verification with this number.

@@ -3,16 +3,16 @@
 use super::super::holdings::VISITED_AT_ONCE;
 use super::super::{Agent, Config, LinkConfig};
 use crate::bp::{
-    Bundle, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Emit, Head, PeerRules,
-    PrimaryBlock,
+    AdminRecord, Bundle, BundleFlags, Content, CrcType, CreationTimestamp, DecodePolicy, DtnTime, Eid, Emit,
+    Head, PeerRules, PrimaryBlock, ReasonCode, StatusItem, StatusReport,
 };
 use crate::codec::DecodeError;
 use crate::engine::Engine;
 use crate::rng::Rng;
 use crate::service::{
     AppIndication, AppRequest, BpaIndication, BpaRequest, BundlesIndication, BundlesRequest, DownReason,
-    LinkId, ManagementRequest, NextHop, Port, RefuseReason, SendId, SendOptions, StorageFailure,
-    StorageIndication, StorageRequest, TransferFailure, TransferId,
+    LinkId, ManagementRequest, NextHop, Port, RefuseReason, ReportedStatus, SendId, SendOptions,
+    StorageFailure, StorageIndication, StorageRequest, TransferFailure, TransferId,
 };
 use crate::time::Instant;
 use bytes::Bytes;
@@ -132,6 +132,14 @@ impl Bench {
                 StorageIndication::Data { record, offset, data: Bytes::copy_from_slice(&bytes[from..to]) }
             }
         }
+    }
+
+    /// Answers the oldest read that waits.
+    fn answer(&mut self) {
+        let request = self.withheld.remove(0);
+        let answer = self.store(request);
+        self.agent.handle_indication(self.now, Port::First(answer));
+        self.settle();
     }
 
     fn link(&mut self, link: LinkId, request: &BundlesRequest) {
@@ -573,7 +581,9 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
     let timestamp = CreationTimestamp { time: DtnTime(0), sequence: 1 };
     let primary = PrimaryBlock::new(endpoint("dtn://a/in"), endpoint("dtn://b/out"), timestamp, 60_000);
     let whole = Bundle::new(Head::new(primary, 0), payload.clone()).head;
-    for comes_late in [false, true] {
+    // The part that expires is read, or is the other one; the answer comes before or after the next read.
+    for (is_read, comes_late) in [(true, false), (true, true), (false, false), (false, true)] {
+        let age_ms = |is_meant| if is_meant { 50_000 } else { 0 };
         let mut bench = Bench::new(Bytes::new());
         bench.ask(AppRequest::Register { endpoint: "dtn://a/in".into() });
         bench.ask(ManagementRequest::OpenLink { link: LINK });
@@ -590,8 +600,8 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
             Some(AppIndication::Delivered { delivery, .. }) => delivery,
             other => panic!("{other:?}"),
         };
-        arrives(&mut bench, 1, 0, 60, 50_000);
-        arrives(&mut bench, 2, 60, 100, 0);
+        arrives(&mut bench, 1, 0, 60, age_ms(is_read));
+        arrives(&mut bench, 2, 60, 100, age_ms(!is_read));
         let delivery = delivered(&mut bench);
         bench.withholds = true;
         bench.ask(AppRequest::Read { delivery, offset: 0, length: 100 });
@@ -599,24 +609,21 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
             bench.wake();
         }
         assert_eq!(bench.told.pop(), Some(AppIndication::Gone { delivery, taken: false }));
-        let answer = |bench: &mut Bench| {
-            let request = bench.withheld.remove(0);
-            let answer = bench.store(request);
-            bench.agent.handle_indication(bench.now, Port::First(answer));
-            bench.settle();
-        };
         if !comes_late {
-            answer(&mut bench);
+            bench.answer();
         }
-        arrives(&mut bench, 3, 0, 60, 0);
+        let (from, to) = if is_read { (0, 60) } else { (60, 100) };
+        arrives(&mut bench, 3, from, to, 0);
+        let gone = delivery;
         let delivery = delivered(&mut bench);
+        assert_ne!(delivery, gone, "its number is used");
         bench.ask(AppRequest::Read { delivery, offset: 0, length: 100 });
         if comes_late {
-            answer(&mut bench);
+            bench.answer();
         }
         assert_eq!(bench.told, [], "the answer is for nobody");
         while !bench.withheld.is_empty() {
-            answer(&mut bench);
+            bench.answer();
         }
         let data = |said: &AppIndication| match said {
             AppIndication::Data { data, .. } => data.to_vec(),
@@ -627,6 +634,53 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
         assert_eq!(bench.agent.counters().ignored, 0);
         assert_eq!(bench.told.pop(), Some(AppIndication::Gone { delivery, taken: true }));
     }
+}
+
+/// A status report of which one part has been read when the other expires.
+#[test]
+fn a_report_is_read_from_its_beginning_after_a_part_of_it_went() {
+    let endpoint = |text: &str| text.parse::<Eid>().expect("an endpoint");
+    let timestamp = CreationTimestamp { time: DtnTime(0), sequence: 1 };
+    let report = StatusReport {
+        received: StatusItem::Asserted,
+        forwarded: StatusItem::NotAsserted,
+        delivered: StatusItem::NotAsserted,
+        deleted: StatusItem::NotAsserted,
+        further: Vec::new(),
+        reason: ReasonCode::NoAdditionalInformation,
+        source: endpoint("dtn://a/out"),
+        timestamp,
+        fragment: None,
+    };
+    let payload = AdminRecord::StatusReport(report).to_bytes();
+    let mut primary = PrimaryBlock::new(endpoint("dtn://a/"), endpoint("dtn://b/"), timestamp, 60_000);
+    primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
+    let whole = Bundle::new(Head::new(primary, 0), payload.clone()).head;
+    let mut bench = Bench::new(Bytes::new());
+    bench.ask(ManagementRequest::OpenLink { link: LINK });
+    bench.withholds = true;
+    let (half, end) = (payload.len() / 2, payload.len());
+    for (number, from, to, age_ms) in [(1, 0, half, 0), (2, half, end, 50_000), (3, half, end, 0)] {
+        let mut head = whole.fragment(from as u64, (to - from) as u64);
+        head.set(&Content::BundleAge(age_ms));
+        let (transfer, data) = (TransferId(number), Bundle::new(head, payload.slice(from..to)).to_bytes());
+        bench.hear(LINK, BundlesIndication::Begin { transfer, length: None });
+        bench.hear(LINK, BundlesIndication::Piece { transfer, data, last: true });
+        bench.settle();
+        if number == 2 {
+            // The first half is read.
+            bench.answer();
+            while bench.agent.holds().0 > 1 {
+                bench.wake();
+            }
+        }
+    }
+    while !bench.withheld.is_empty() {
+        bench.answer();
+    }
+    let [AppIndication::Report { name, status, .. }] = &bench.told[..] else { panic!("{:?}", bench.told) };
+    assert_eq!((&name.source[..], *status), ("dtn://a/out", ReportedStatus::Received));
+    assert_eq!(bench.agent.holds().0, 0);
 }
 
 fn up(peer: &str) -> BundlesIndication {
