@@ -16,6 +16,7 @@ use crate::service::{
 };
 use crate::time::Instant;
 use bytes::Bytes;
+use core::ops::Range;
 use std::collections::BTreeMap;
 
 const LINK: LinkId = LinkId(1);
@@ -132,6 +133,16 @@ impl Bench {
                 StorageIndication::Data { record, offset, data: Bytes::copy_from_slice(&bytes[from..to]) }
             }
         }
+    }
+
+    /// Lets a fragment with this part of a bundle's payload, and this age, arrive in a transfer with this number.
+    fn part_arrives(&mut self, number: u64, whole: &Bundle, part: Range<usize>, age_ms: u64) {
+        let mut head = whole.head.fragment(part.start as u64, part.len() as u64);
+        head.set(&Content::BundleAge(age_ms));
+        let (transfer, data) = (TransferId(number), Bundle::new(head, whole.payload.slice(part)).to_bytes());
+        self.hear(LINK, BundlesIndication::Begin { transfer, length: None });
+        self.hear(LINK, BundlesIndication::Piece { transfer, data, last: true });
+        self.settle();
     }
 
     /// Answers the oldest read that waits.
@@ -580,28 +591,19 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
     let endpoint = |text: &str| text.parse::<Eid>().expect("an endpoint");
     let timestamp = CreationTimestamp { time: DtnTime(0), sequence: 1 };
     let primary = PrimaryBlock::new(endpoint("dtn://a/in"), endpoint("dtn://b/out"), timestamp, 60_000);
-    let whole = Bundle::new(Head::new(primary, 0), payload.clone()).head;
+    let whole = Bundle::new(Head::new(primary, 0), payload.clone());
     // The part that expires is read, or is the other one; the answer comes before or after the next read.
     for (is_read, comes_late) in [(true, false), (true, true), (false, false), (false, true)] {
         let age_ms = |is_meant| if is_meant { 50_000 } else { 0 };
         let mut bench = Bench::new(Bytes::new());
         bench.ask(AppRequest::Register { endpoint: "dtn://a/in".into() });
         bench.ask(ManagementRequest::OpenLink { link: LINK });
-        let arrives = |bench: &mut Bench, number, from: usize, to: usize, age_ms| {
-            let mut head = whole.fragment(from as u64, (to - from) as u64);
-            head.set(&Content::BundleAge(age_ms));
-            let (transfer, data) =
-                (TransferId(number), Bundle::new(head, payload.slice(from..to)).to_bytes());
-            bench.hear(LINK, BundlesIndication::Begin { transfer, length: None });
-            bench.hear(LINK, BundlesIndication::Piece { transfer, data, last: true });
-            bench.settle();
-        };
         let delivered = |bench: &mut Bench| match bench.told.pop() {
             Some(AppIndication::Delivered { delivery, .. }) => delivery,
             other => panic!("{other:?}"),
         };
-        arrives(&mut bench, 1, 0, 60, age_ms(is_read));
-        arrives(&mut bench, 2, 60, 100, age_ms(!is_read));
+        bench.part_arrives(1, &whole, 0..60, age_ms(is_read));
+        bench.part_arrives(2, &whole, 60..100, age_ms(!is_read));
         let delivery = delivered(&mut bench);
         bench.withholds = true;
         bench.ask(AppRequest::Read { delivery, offset: 0, length: 100 });
@@ -612,8 +614,7 @@ fn what_expires_while_it_is_read_keeps_nobody_from_what_comes_after_it() {
         if !comes_late {
             bench.answer();
         }
-        let (from, to) = if is_read { (0, 60) } else { (60, 100) };
-        arrives(&mut bench, 3, from, to, 0);
+        bench.part_arrives(3, &whole, if is_read { 0..60 } else { 60..100 }, 0);
         let gone = delivery;
         let delivery = delivered(&mut bench);
         assert_ne!(delivery, gone, "its number is used");
@@ -655,18 +656,13 @@ fn a_report_is_read_from_its_beginning_after_a_part_of_it_went() {
     let payload = AdminRecord::StatusReport(report).to_bytes();
     let mut primary = PrimaryBlock::new(endpoint("dtn://a/"), endpoint("dtn://b/"), timestamp, 60_000);
     primary.flags |= BundleFlags::ADMINISTRATIVE_RECORD;
-    let whole = Bundle::new(Head::new(primary, 0), payload.clone()).head;
+    let whole = Bundle::new(Head::new(primary, 0), payload.clone());
     let mut bench = Bench::new(Bytes::new());
     bench.ask(ManagementRequest::OpenLink { link: LINK });
     bench.withholds = true;
     let (half, end) = (payload.len() / 2, payload.len());
     for (number, from, to, age_ms) in [(1, 0, half, 0), (2, half, end, 50_000), (3, half, end, 0)] {
-        let mut head = whole.fragment(from as u64, (to - from) as u64);
-        head.set(&Content::BundleAge(age_ms));
-        let (transfer, data) = (TransferId(number), Bundle::new(head, payload.slice(from..to)).to_bytes());
-        bench.hear(LINK, BundlesIndication::Begin { transfer, length: None });
-        bench.hear(LINK, BundlesIndication::Piece { transfer, data, last: true });
-        bench.settle();
+        bench.part_arrives(number, &whole, from..to, age_ms);
         if number == 2 {
             // The first half is read.
             bench.answer();
