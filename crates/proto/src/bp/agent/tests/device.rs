@@ -34,7 +34,7 @@ struct Bench {
     /// Reads are not answered yet.
     withholds: bool,
     withheld: Vec<StorageRequest>,
-    /// What the applications were told, except room.
+    /// Indications to the applications, except room.
     told: Vec<AppIndication>,
     opened: usize,
     /// Transfers begun, with their lengths.
