@@ -184,8 +184,9 @@ impl<K: Ord, V> OrderedMap<K, V> {
             self.blocks.remove(block);
         } else if left < BLOCK_LENGTH_MIN {
             self.join(block);
-        } else if left == BLOCK_LENGTH / 2 {
-            entries.shrink_to_fit();
+        } else if left == BLOCK_LENGTH_MIN {
+            // Memory for twice the entries stays, so that a map that grows and shrinks a little does not allocate each time.
+            entries.shrink_to(2 * BLOCK_LENGTH_MIN);
         }
         gone
     }

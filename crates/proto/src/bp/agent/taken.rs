@@ -34,8 +34,8 @@ impl Digest {
     }
 }
 
-/// Hasher that passes on many short writes as one: a name is a dozen of them, and each costs as much as a whole name. The result
-/// does not depend on how the bytes are divided into writes.
+/// Hasher that passes on many short writes as one, because a name is a dozen of them. The result does not depend on how the bytes
+/// are divided into writes.
 #[derive(Clone)]
 struct GatheringHasher {
     hasher: DefaultHasher,
