@@ -76,4 +76,10 @@ pub trait StoreReader: Send {
     /// # Errors
     /// Fails if the record is missing or damaged, or if the device fails.
     fn read(&self, record: RecordId, offset: u64, length: u32) -> Result<Bytes, StorageFailure>;
+
+    /// Returns ranges (record, offset, length) of about so many bytes from an offset of a record on, in the order of the records. By
+    /// default there are none, and nothing is read ahead.
+    fn ranges_from(&self, _record: RecordId, _offset: u64, _bytes: u64) -> Vec<(RecordId, u64, u32)> {
+        Vec::new()
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::backend::{Backend, StoreReader, StoreWrite};
 use super::memory_store::MemoryStore;
+use super::read_ahead::{Position, ReadAhead};
 use super::recent::Recent;
 use super::writer::Writer;
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use longwire_proto::service::{RecordId, StorageIndication, StorageRequest};
 use longwire_proto::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
 
 /// Data shorter than this is copied, so that it does not keep a larger buffer in memory.
@@ -26,6 +27,12 @@ pub(super) enum Job {
     Write(StoreWrite),
     Read { record: RecordId, offset: u64, length: u32 },
     List,
+}
+
+/// Request to the reader.
+enum ReaderJob {
+    Read { record: RecordId, offset: u64, length: u32 },
+    Ahead { from: Position, bytes: u64 },
 }
 
 /// Thread for the reads of a record: all outstanding reads use the same one, so that they are answered in order.
@@ -60,7 +67,8 @@ pub(super) struct SyncCounters {
 struct DiskStore {
     recent: Recent,
     jobs: Vec<Job>,
-    reads: Vec<Job>,
+    reads: Vec<ReaderJob>,
+    ahead: Arc<Mutex<ReadAhead>>,
     reading: BTreeMap<RecordId, (ReadPath, usize)>,
     /// Records of which some data was refused: further data is dropped until they are removed. Requests made before the
     /// engines learned of the refusal may arrive only now.
@@ -72,7 +80,7 @@ struct DiskStore {
     /// Appends refused for lack of space.
     full: u64,
     writer: Option<mpsc::Sender<Vec<Job>>>,
-    reader: Option<mpsc::Sender<Vec<Job>>>,
+    reader: Option<mpsc::Sender<Vec<ReaderJob>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -100,13 +108,16 @@ impl StorageDriver {
             .name("store-writer".into())
             .spawn(move || Writer::new(backend, written, counted).run(&jobs, &told))?;
         let (read, reads) = mpsc::channel();
+        let ahead = Arc::new(Mutex::new(ReadAhead::new(cache_bytes)));
+        let read_ahead = ahead.clone();
         let reading = thread::Builder::new()
             .name("store-reader".into())
-            .spawn(move || run_reader(&*reader, &reads, &**tell))?;
+            .spawn(move || run_reader(&*reader, &read_ahead, &reads, &**tell))?;
         let disk = DiskStore {
             recent: Recent::new(cache_bytes),
             jobs: Vec::new(),
             reads: Vec::new(),
+            ahead,
             reading: BTreeMap::new(),
             refused: BTreeSet::new(),
             lengths,
@@ -209,6 +220,7 @@ impl DiskStore {
             }
             StorageRequest::Remove { record } => {
                 self.recent.forget(record);
+                lock(&self.ahead).forget(record);
                 self.refused.remove(&record);
                 self.jobs.push(Job::Write(StoreWrite::Remove { record }));
                 None
@@ -228,6 +240,14 @@ impl DiskStore {
         {
             return Some(StorageIndication::Data { record, offset, data });
         }
+        let mut ahead = lock(&self.ahead);
+        if under_way.is_none()
+            && let Some(data) = ahead.take(record, offset, length)
+        {
+            let next = ahead.begin((record, offset), length, false);
+            self.reads.extend(next.map(|(from, bytes)| ReaderJob::Ahead { from, bytes }));
+            return Some(StorageIndication::Data { record, offset, data });
+        }
         // Data that is still being written is read after the write, by the writer.
         let way = match under_way {
             Some(way) => way,
@@ -235,10 +255,13 @@ impl DiskStore {
             None => ReadPath::Reader,
         };
         self.reading.entry(record).or_insert((way, 0)).1 += 1;
-        let job = Job::Read { record, offset, length };
         match way {
-            ReadPath::Writer => self.jobs.push(job),
-            ReadPath::Reader => self.reads.push(job),
+            ReadPath::Writer => self.jobs.push(Job::Read { record, offset, length }),
+            ReadPath::Reader => {
+                self.reads.push(ReaderJob::Read { record, offset, length });
+                let next = ahead.begin((record, offset), length, true);
+                self.reads.extend(next.map(|(from, bytes)| ReaderJob::Ahead { from, bytes }));
+            }
         }
         None
     }
@@ -255,7 +278,10 @@ impl DiskStore {
             }
             StorageIndication::AppendFailed { record } => self.refuse(*record),
             // The refusal may have come after the removal was requested: no further requests follow.
-            StorageIndication::Removed { record } => drop(self.refused.remove(record)),
+            StorageIndication::Removed { record } => {
+                lock(&self.ahead).forget(*record);
+                self.refused.remove(record);
+            }
             StorageIndication::Listed { .. } => {}
         }
     }
@@ -276,14 +302,8 @@ impl DiskStore {
 
     fn flush(&mut self) {
         self.recent.trim();
-        for (jobs, thread) in [(&mut self.jobs, &self.writer), (&mut self.reads, &self.reader)] {
-            if !jobs.is_empty()
-                && let Some(thread) = thread
-            {
-                // A thread that has ended has panicked; the panic is resumed on drop.
-                let _ = thread.send(std::mem::take(jobs));
-            }
-        }
+        hand_over(&mut self.jobs, self.writer.as_ref());
+        hand_over(&mut self.reads, self.reader.as_ref());
     }
 }
 
@@ -303,17 +323,46 @@ impl Drop for DiskStore {
     }
 }
 
+fn hand_over<J>(jobs: &mut Vec<J>, thread: Option<&mpsc::Sender<Vec<J>>>) {
+    if !jobs.is_empty()
+        && let Some(thread) = thread
+    {
+        // A thread that has ended has panicked; the panic is resumed on drop.
+        let _ = thread.send(std::mem::take(jobs));
+    }
+}
+
+fn lock(ahead: &Mutex<ReadAhead>) -> MutexGuard<'_, ReadAhead> {
+    ahead.lock().expect("no thread panics while it has it")
+}
+
 fn run_reader(
     reader: &dyn StoreReader,
-    reads: &mpsc::Receiver<Vec<Job>>,
+    ahead: &Mutex<ReadAhead>,
+    reads: &mpsc::Receiver<Vec<ReaderJob>>,
     tell: &dyn Fn(Vec<StorageIndication>),
 ) {
     while let Ok(jobs) = reads.recv() {
         let (mut answers, mut bytes) = (Vec::new(), 0);
         for job in jobs {
-            let Job::Read { record, offset, length } = job else { continue };
-            answers.push(read(reader, record, offset, length));
-            bytes += u64::from(length);
+            match job {
+                ReaderJob::Read { record, offset, length } => {
+                    // It may have been read ahead since it was asked for.
+                    let there = lock(ahead).take(record, offset, length);
+                    answers.push(match there {
+                        Some(data) => StorageIndication::Data { record, offset, data },
+                        None => read(reader, record, offset, length),
+                    });
+                    bytes += u64::from(length);
+                }
+                ReaderJob::Ahead { from, bytes: ahead_bytes } => {
+                    if !answers.is_empty() {
+                        tell(std::mem::take(&mut answers));
+                        bytes = 0;
+                    }
+                    read_ahead(reader, ahead, from, ahead_bytes);
+                }
+            }
             if answers.len() >= REPORTED_AT_ONCE || bytes >= REPORTED_BYTES {
                 tell(std::mem::take(&mut answers));
                 bytes = 0;
@@ -323,6 +372,18 @@ fn run_reader(
             tell(answers);
         }
     }
+}
+
+fn read_ahead(reader: &dyn StoreReader, ahead: &Mutex<ReadAhead>, (record, offset): Position, bytes: u64) {
+    let mut next = None;
+    for (record, offset, length) in reader.ranges_from(record, offset, bytes) {
+        // What fails is read again when it is asked for.
+        if let Ok(data) = reader.read(record, offset, length) {
+            lock(ahead).add(record, offset, data);
+        }
+        next = Some((record, offset + u64::from(length)));
+    }
+    lock(ahead).end(next);
 }
 
 /// Carries out a read.
@@ -441,11 +502,12 @@ mod tests {
         for (length, portions) in [(10, vec![64, 64, 22]), (100_000, vec![3; 50]), (1 << 20, vec![1; 150])] {
             let disk = VolatileStore::default();
             let (sender, reads) = mpsc::channel();
-            let jobs = (0..150).map(|offset| Job::Read { record: RECORD, offset, length }).collect();
+            let jobs = (0..150).map(|offset| ReaderJob::Read { record: RECORD, offset, length }).collect();
             sender.send(jobs).expect("it is read below");
             drop(sender);
             let said = std::cell::RefCell::new(Vec::new());
-            run_reader(&*disk.open().reader(), &reads, &|answers| said.borrow_mut().push(answers));
+            let ahead = Mutex::new(ReadAhead::new(0));
+            run_reader(&*disk.open().reader(), &ahead, &reads, &|answers| said.borrow_mut().push(answers));
             let said = said.into_inner();
             assert_eq!(said.iter().map(Vec::len).collect::<Vec<_>>(), portions);
             assert_eq!(said.concat().len(), 150);
@@ -478,6 +540,51 @@ mod tests {
         let answer = drive.answer(Instant::ZERO);
         assert_eq!(answer, Some(StorageIndication::Data { record: RECORD, offset: 5, data }), "from memory");
         disk.hold(false);
+    }
+
+    /// Bundles that wait on the disk leave one after the other.
+    #[test]
+    fn most_of_what_is_read_in_order_is_there_when_it_is_asked_for() {
+        const RECORDS: u64 = 500;
+        let folder = crate::test_folder::TestFolder::new("ahead");
+        let (log, _) = super::super::log::Log::open(&folder.0.join("store")).expect("it opens");
+        let (sender, said) = mpsc::channel();
+        let tell: Tell = Box::new(move |answers| drop(sender.send(answers)));
+        let mut drive = StorageDriver::start(Box::new(log), 64 << 10, tell).expect("threads");
+        let data = |record: u64| Bytes::from(vec![record as u8; 1000 + record as usize]);
+        for record in 0..RECORDS {
+            drive.request(
+                Instant::ZERO,
+                StorageRequest::Append { record: RecordId(record), data: data(record) },
+            );
+        }
+        drive.flush();
+        let mut stored = 0;
+        while stored < RECORDS {
+            let heard = said.recv().expect("the writer is there");
+            heard.iter().for_each(|said| drive.heard(said));
+            stored += heard.len() as u64;
+        }
+        drive.flush();
+        let mut waited = 0;
+        // Those at the end are still in the cache.
+        for record in 0..RECORDS - 100 {
+            let length = data(record).len() as u32;
+            drive
+                .request(Instant::ZERO, StorageRequest::Read { record: RecordId(record), offset: 0, length });
+            let answer = drive.answer(Instant::ZERO).unwrap_or_else(|| {
+                waited += 1;
+                drive.flush();
+                let heard = said.recv().expect("the reader is there");
+                heard.iter().for_each(|said| drive.heard(said));
+                heard[0].clone()
+            });
+            let expected =
+                StorageIndication::Data { record: RecordId(record), offset: 0, data: data(record) };
+            assert_eq!(answer, expected);
+            drive.flush();
+        }
+        assert!((1..100).contains(&waited), "{waited}");
     }
 
     /// Disk with maintenance to do three times, while nothing is written.

@@ -22,6 +22,7 @@ mod backend;
 mod driver;
 mod log;
 mod memory_store;
+mod read_ahead;
 mod recent;
 #[cfg(test)]
 #[path = "../../tests/common/volatile.rs"]

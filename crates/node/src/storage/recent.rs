@@ -1,6 +1,7 @@
 //! Cache of the most recently written data: an arriving bundle is forwarded or delivered without a read from the disk.
 //!
-//! Data that is not yet durable is always in the cache; durable data stays until newer data needs the space.
+//! Data that is not yet durable is always in the cache and does not count for its limit: durable data stays until newer durable
+//! data needs the space.
 
 use bytes::{Bytes, BytesMut};
 use longwire_proto::kit::OrderedMap;
@@ -21,6 +22,15 @@ struct Cached {
     durable: u64,
 }
 
+impl Cached {
+    /// Returns the memory of the chunks that end in the durable part, after `offset`.
+    fn durable_bytes(&self, offset: u64) -> usize {
+        let first = self.chunks.partition_point(|chunk| end_of(chunk) <= offset);
+        let durable = self.chunks.iter().skip(first).take_while(|chunk| end_of(chunk) <= self.durable);
+        durable.map(|(_, data)| memory(data)).sum()
+    }
+}
+
 /// Latest data of records.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
@@ -29,6 +39,8 @@ pub(super) struct Recent {
     order: VecDeque<RecordId>,
     /// Memory, bytes.
     bytes: usize,
+    /// Memory of durable chunks, bytes.
+    durable_bytes: usize,
     /// Maximum memory of durable data; `usize::MAX` for no limit.
     bytes_max: usize,
 }
@@ -66,13 +78,17 @@ impl Recent {
     /// Marks a record as durable up to this length.
     pub(super) fn durable(&mut self, record: RecordId, up_to: u64) {
         if let Some(cached) = self.records.get_mut(&record) {
-            cached.durable = cached.durable.max(up_to);
+            let before = cached.durable;
+            // Reports of an earlier record of this ID may arrive late.
+            cached.durable = before.max(up_to.min(cached.end));
+            self.durable_bytes += cached.durable_bytes(before);
         }
     }
 
     pub(super) fn forget(&mut self, record: RecordId) {
         if let Some(gone) = self.records.remove(&record) {
             self.bytes -= gone.chunks.iter().map(|(_, data)| memory(data)).sum::<usize>();
+            self.durable_bytes -= gone.durable_bytes(0);
         }
         if self.records.is_empty() {
             self.order.clear();
@@ -82,18 +98,20 @@ impl Recent {
     /// Drops the oldest durable data while the cache is too large.
     pub(super) fn trim(&mut self) {
         let mut looked_at = self.order.len();
-        while (self.bytes > self.bytes_max || self.order.len() > 4 * self.records.len() + 1024)
+        while (self.durable_bytes > self.bytes_max || self.order.len() > 4 * self.records.len() + 1024)
             && looked_at > 0
         {
             looked_at -= 1;
             let Some(record) = self.order.pop_front() else { return };
             let Some(cached) = self.records.get_mut(&record) else { continue };
-            let Some((at, data)) = cached.chunks.front() else { continue };
-            if at + data.len() as u64 > cached.durable {
+            let Some(chunk) = cached.chunks.front() else { continue };
+            if end_of(chunk) > cached.durable {
                 self.order.push_back(record);
                 continue;
             }
-            self.bytes -= memory(data);
+            let bytes = memory(&chunk.1);
+            self.bytes -= bytes;
+            self.durable_bytes -= bytes;
             cached.chunks.pop_front();
             if cached.chunks.is_empty() && cached.durable == cached.end {
                 self.records.remove(&record);
@@ -108,7 +126,7 @@ impl Recent {
         if offset >= end {
             return Some(Bytes::new());
         }
-        let first = cached.chunks.partition_point(|(at, data)| at + data.len() as u64 <= offset);
+        let first = cached.chunks.partition_point(|chunk| end_of(chunk) <= offset);
         let (at, data) = cached.chunks.get(first)?;
         if *at > offset {
             return None;
@@ -129,6 +147,11 @@ impl Recent {
     pub(super) fn is_pending(&self, record: RecordId) -> bool {
         self.records.get(&record).is_some_and(|cached| cached.durable < cached.end)
     }
+}
+
+/// Returns the offset after a chunk.
+fn end_of((at, data): &(u64, Bytes)) -> u64 {
+    at + data.len() as u64
 }
 
 fn memory(chunk: &Bytes) -> usize {
@@ -170,9 +193,31 @@ mod tests {
         assert_eq!(recent.read(RECORD, 0, 5).unwrap(), "stays");
     }
 
+    /// What waits for the disk may be more than the limit: it must not drive out what is about to be forwarded.
+    #[test]
+    fn what_is_not_durable_leaves_its_place_to_what_is() {
+        let mut recent = Recent::new(2 * (1 + CHUNK_BYTES));
+        for record in 0..100 {
+            recent.append(RecordId(record), 0, Bytes::from_static(b"x"));
+        }
+        for record in 0..4 {
+            recent.durable(RecordId(record), 1);
+            recent.durable(RecordId(record), 1);
+        }
+        recent.trim();
+        let there: Vec<u64> = (0..6).filter(|record| recent.length(RecordId(*record)).is_some()).collect();
+        assert_eq!((there, recent.durable_bytes), (vec![2, 3, 4, 5], 2 * (1 + CHUNK_BYTES)));
+        recent.append(RECORD, 0, Bytes::from_static(b"1234"));
+        recent.durable(RECORD, 15);
+        recent.append(RECORD, 4, Bytes::from_static(b"5678"));
+        assert!(recent.is_pending(RECORD));
+        (0..100).for_each(|record| recent.forget(RecordId(record)));
+        assert_eq!((recent.bytes, recent.durable_bytes), (0, 0));
+    }
+
     #[test]
     fn what_is_not_durable_stays_and_the_oldest_goes_first() {
-        let mut recent = Recent::new(8 + 2 * CHUNK_BYTES);
+        let mut recent = Recent::new(4 + CHUNK_BYTES);
         recent.append(RECORD, 0, Bytes::from_static(b"0123"));
         recent.append(RECORD, 4, Bytes::from_static(b"4567"));
         recent.append(RECORD, 8, Bytes::from_static(b"89ab"));

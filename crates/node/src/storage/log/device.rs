@@ -1,5 +1,6 @@
 //! Device of a store: its free space, and every operation that uses some.
 
+use super::direct::{DIRECT_BYTES_MIN, DirectFile};
 use crate::private_files;
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -75,6 +76,28 @@ impl Device {
             }
         }
         Ok(())
+    }
+
+    /// Writes a batch at the end of a file, directly if it is long. `direct` becomes `None` if the device takes no direct writes.
+    pub(super) fn append_batch(
+        &self,
+        file: &File,
+        direct: &mut Option<DirectFile>,
+        start: u64,
+        slices: &mut [IoSlice<'_>],
+    ) -> io::Result<()> {
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        if bytes >= DIRECT_BYTES_MIN
+            && let Some(writer) = direct
+        {
+            #[cfg(test)]
+            self.check(file, start, slices)?;
+            match writer.write(file, start, &mut slices.to_vec()) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => *direct = None,
+                done => return done,
+            }
+        }
+        self.append(file, start, slices)
     }
 
     /// Makes the contents of a file durable, but not irrelevant metadata such as times.

@@ -6,7 +6,7 @@
 //!   00000008.listing   copies of its headers                    <- written when they are durable (see [`listing`])
 //! ```
 //!
-//! A batch is written with one call and made durable with one sync. Then the mark of the next batch follows without a sync:
+//! A batch is written with one call, or directly if it is long (see [`direct`]), and made durable with one sync. Then the mark of the next batch follows without a sync:
 //! everything before a mark was acknowledged, which distinguishes damage there from the torn write of a crash. A read of an
 //! entry is one call at a known offset and verifies its checksum; the next part of the same entry needs neither.
 //!
@@ -28,6 +28,7 @@
 
 mod check;
 mod device;
+mod direct;
 mod frame;
 mod index;
 mod listing;
@@ -52,6 +53,7 @@ use super::backend::{Backend, BatchRefusal, StoreReader, StoreWrite};
 use crate::private_files;
 use bytes::{Bytes, BytesMut};
 use device::Device;
+use direct::DirectFile;
 use frame::{DATA_BYTES_MAX, EntryHeader, EntryKind, HEADER_BYTES, PREAMBLE_BYTES, SealKey, StoreFileKind};
 use index::{ChunkPlace, Index, chunk_of};
 use listing::Listing;
@@ -81,6 +83,8 @@ const SEGMENTS: u64 = 32;
 const NOTE_BYTES_MAX: usize = 4096;
 /// Maximum length of data that is copied next to its header; longer data is written from its buffer.
 const COPY_BYTES_MAX: usize = 4096;
+/// Bytes that a shorter range counts for among those that are read ahead: it takes a call of the system, too.
+const RANGE_BYTES_MIN: u64 = 512;
 /// Length of a segment without entries: preamble and mark.
 const SEGMENT_EMPTY_BYTES: u64 = (PREAMBLE_BYTES + HEADER_BYTES) as u64;
 
@@ -117,6 +121,8 @@ pub struct Log {
     quarantine: Arc<Quarantine>,
     secret: SealKey,
     active: u32,
+    /// Active segment, for direct writes; `None` if the device takes none.
+    direct: Option<DirectFile>,
     batch: u64,
     /// True if the active segment ends with the mark of the next batch.
     marked: bool,
@@ -203,6 +209,7 @@ impl Log {
             quarantine,
             secret,
             active: last,
+            direct: None,
             batch: met.batch,
             marked: false,
             listing: None,
@@ -275,6 +282,7 @@ impl Log {
             let _ = self.remove_segment(number, &path);
             return Err(error);
         }
+        self.direct = DirectFile::open(&path);
         lock_index(&self.index).add_segment(number, path, Arc::new(file));
         self.active = number;
         self.may_have_torn_bytes = false;
@@ -414,7 +422,7 @@ impl Log {
         }
         let (file, start) = self.end();
         let composed = ComposedBatch::new(batch, lost, self.secret, start);
-        let written = composed.write(&self.device, &file, start);
+        let written = composed.write(&self.device, &file, &mut self.direct, start);
         let is_written = written.is_ok();
         if let Err(error) = written.and_then(|()| self.device.sync_data(&file)) {
             // The failed write must not reappear in part at the next start. After a failed sync the state of all its pages on the
@@ -631,12 +639,18 @@ impl<'a> ComposedBatch<'a> {
         }
     }
 
-    fn write(&self, device: &Device, file: &File, start: u64) -> io::Result<()> {
+    fn write(
+        &self,
+        device: &Device,
+        file: &File,
+        direct: &mut Option<DirectFile>,
+        start: u64,
+    ) -> io::Result<()> {
         let slices = self.parts.iter().map(|part| match part {
             BatchPart::Small(from, to) => IoSlice::new(&self.small[*from..*to]),
             BatchPart::Data(data) => IoSlice::new(data),
         });
-        device.append(file, start, &mut slices.collect::<Vec<_>>())
+        device.append_batch(file, direct, start, &mut slices.collect::<Vec<_>>())
     }
 }
 
@@ -742,6 +756,23 @@ impl StoreReader for LogReader {
             self.quarantine.record(&self.index, record);
         }
         read
+    }
+
+    fn ranges_from(&self, record: RecordId, offset: u64, bytes: u64) -> Vec<(RecordId, u64, u32)> {
+        let index = lock_index(&self.index);
+        let (mut ranges, mut left) = (Vec::new(), bytes);
+        for (&id, found) in index.records.range(record..) {
+            let from = if id == record { offset } else { 0 };
+            let length = found.length().saturating_sub(from).min(left);
+            if length > 0 {
+                ranges.push((id, from, u32::try_from(length).unwrap_or(u32::MAX)));
+            }
+            left = left.saturating_sub(length.max(RANGE_BYTES_MIN));
+            if left == 0 {
+                break;
+            }
+        }
+        ranges
     }
 }
 

@@ -6,6 +6,7 @@ mod owners;
 mod power;
 mod unreadable;
 
+use super::direct::DIRECT_BYTES_MIN;
 use super::*;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -524,4 +525,30 @@ fn repairing_counts_what_it_does_not_list() {
     assert_eq!(repaired.damage.len() as u64 + repaired.untold, 5001);
     let document = serde_json::to_value(&repaired).unwrap();
     assert_eq!(document["untold"], repaired.untold);
+}
+
+/// Long batches between short ones: they go to the device in another way.
+#[test]
+fn long_and_short_batches_are_there_after_a_restart() {
+    let place = Place::new("long");
+    let lengths = [10, DIRECT_BYTES_MIN, 5000, 3 * DIRECT_BYTES_MIN + 77, 1, 2 << 20, 100];
+    let data = |record: u64| Bytes::from(vec![record as u8 + 1; lengths[record as usize]]);
+    let records = 0..lengths.len() as u64;
+    let (mut log, _) = place.open();
+    for record in records.clone() {
+        let append = StoreWrite::Append { record: RecordId(record), offset: 0, data: data(record) };
+        log.write(&[append]).unwrap();
+    }
+    drop(log);
+    let (mut log, opened) = place.open();
+    assert_eq!((opened.records, opened.damaged, opened.torn_bytes), (lengths.len(), 0, 0));
+    let expected: Vec<(RecordId, u64)> =
+        records.clone().map(|record| (RecordId(record), data(record).len() as u64)).collect();
+    assert_eq!(log.list(), expected);
+    let reader = log.reader();
+    for record in records {
+        assert!(reader.read(RecordId(record), 0, u32::MAX).unwrap() == data(record), "record {record}");
+    }
+    let ranges = reader.ranges_from(RecordId(2), 4000, 2000);
+    assert_eq!(ranges, [(RecordId(2), 4000, 1000), (RecordId(3), 0, 1000)]);
 }
