@@ -13,8 +13,9 @@ settings! {
         /// Maximum bytes per connection that are queued but not yet passed to the kernel. A small limit keeps urgent bundles
         /// from waiting behind others. Default 262,144.
         pub queue_bytes: u64 = 256 * 1024,
-        /// Maximum bytes per connection that are received but not yet stored; beyond it the peer must wait. Default 4 MiB.
-        pub window_bytes: u64 = 4 << 20,
+        /// Maximum bytes per connection that are received but not yet stored; beyond it the peer must wait. With a small limit, the
+        /// disk is idle while the peer waits. For a UDP socket or a program of a gateway it is 4 MiB at most. Default 16 MiB.
+        pub window_bytes: u64 = 16 << 20,
         /// Maximum incoming connections. Beyond it, a new connection replaces one without a session, then one of the address
         /// with the most connections, then one whose session carries no bundles; if there is none, it is refused. Default 512.
         pub callers_max: usize = 512,
@@ -39,6 +40,13 @@ settings! {
 }
 
 impl StreamSettings {
+    /// Returns the maximum unreleased bytes of a UDP socket or of a program: there may be many, and those of sockets are not among
+    /// `received_bytes_max`.
+    pub(crate) fn small_window_bytes(&self) -> u64 {
+        const SMALL_WINDOW_BYTES_MAX: u64 = 4 << 20;
+        self.window_bytes.min(SMALL_WINDOW_BYTES_MAX)
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.callers_max == 0 || self.callers_per_address_max == 0 {
             return Err(Error::new(

@@ -1,8 +1,9 @@
 //! Memory limit for received data, over all connections.
 //!
 //! Each connection has a window for received data and a queue for data to send; a thousand connections could still fill any memory.
-//! So there is a limit on the sum. While it is reached, a connection reads and queues no more than a small share, which is enough to
-//! make progress; while as many bytes wait for the store, no connection reads.
+//! So there is a limit on the sum: a connection may use as much as is left of it, so each one less than those before it had. Without
+//! anything left, a connection reads and queues no more than a small share, which is enough to make progress; while as many bytes
+//! wait for the store, no connection reads.
 //!
 //! Received bytes are passed on without a copy and may stay: in the store's cache, in the queue of a peer that does not read. A few
 //! bytes keep the whole buffer that they arrived in. So a buffer counts for as long as any part of it is in use; while there are too
@@ -61,7 +62,7 @@ impl ReceiveBudget {
             }
             return false;
         }
-        unreleased < SHARE_BYTES || self.unreleased() < self.most
+        unreleased < SHARE_BYTES || unreleased < self.most.saturating_sub(self.unreleased())
     }
 
     /// True while the buffers in use reach the limit: bytes that stay must be copied.
@@ -133,6 +134,21 @@ mod tests {
         assert_eq!(little, "c");
         drop(little);
         assert!(!receive_budget.is_full_of_buffers());
+    }
+
+    /// Connections that read as much as they may: a few cannot take all.
+    #[test]
+    fn a_connection_leaves_as_much_as_it_uses() {
+        let receive_budget = ReceiveBudget::new(32 << 20);
+        let used = [(); 4].map(|()| {
+            let mut unreleased = 0;
+            while receive_budget.allows(unreleased, 64 << 20, Waker::noop()) {
+                receive_budget.add(1 << 20);
+                unreleased += 1 << 20;
+            }
+            unreleased >> 20
+        });
+        assert_eq!(used, [16, 8, 4, 2]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Connections {
         Connections {
             pumps: Pumps::new(stream.queued_bytes_max, Tell::to(tell, TaskEvent::Pump)),
             sockets: Sockets::new(
-                stream.window_bytes,
+                stream.small_window_bytes(),
                 stream.udp_receive_buffer_bytes,
                 Tell::to(tell, TaskEvent::Datagrams),
             ),

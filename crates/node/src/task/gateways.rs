@@ -215,7 +215,7 @@ impl Task {
 
     fn open_stream(&mut self, key: ProgramKey, address: String, source: Source) {
         let limits = ConnectionLimits {
-            bytes: self.configuration.config.stream.window_bytes,
+            bytes: self.configuration.config.stream.small_window_bytes(),
             all: self.connections.receive_budget.clone(),
             patience: self.connections.patience.clone(),
         };
