@@ -347,7 +347,7 @@ fn run_reader(
         for job in jobs {
             match job {
                 ReaderJob::Read { record, offset, length } => {
-                    // It may have been read ahead since it was asked for.
+                    // The range may have been read ahead since the engines asked for it.
                     let there = lock(ahead).take(record, offset, length);
                     answers.push(match there {
                         Some(data) => StorageIndication::Data { record, offset, data },
@@ -377,7 +377,7 @@ fn run_reader(
 fn read_ahead(reader: &dyn StoreReader, ahead: &Mutex<ReadAhead>, (record, offset): Position, bytes: u64) {
     let mut next = None;
     for (record, offset, length) in reader.ranges_from(record, offset, bytes) {
-        // What fails is read again when it is asked for.
+        // A range that cannot be read is read again when the engines ask for it.
         if let Ok(data) = reader.read(record, offset, length) {
             lock(ahead).add(record, offset, data);
         }

@@ -27,7 +27,7 @@ const OWN_BYTES: usize = 64 << 10;
 /// Place in the store: a record, and an offset in it.
 pub(super) type Position = (RecordId, u64);
 
-/// What was read ahead, and how far it goes.
+/// Data that was read ahead, and the place that it reaches to.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     data: Recent,
@@ -39,12 +39,14 @@ pub(super) struct ReadAhead {
     left_bytes: u64,
     /// Place behind everything that was read ahead.
     next: Position,
+    /// Length of the last read-ahead, and its maximum.
     window: u64,
     window_max: u64,
     /// Reads that were answered since the last read-ahead began.
     taken: u64,
-    /// Reads without a read-ahead, of the number that are to pass.
+    /// Number of reads that have passed without a read-ahead.
     paused: u32,
+    /// Number of reads that are to pass without one.
     pause: u32,
     is_under_way: bool,
     /// True if there was nothing at `next`.

@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(recent.read(RECORD, 0, 5).unwrap(), "stays");
     }
 
-    /// What waits for the disk may be more than the limit: it must not drive out what is about to be forwarded.
+    /// Data that waits for the disk may exceed the limit, and must not drive out data that is about to be forwarded.
     #[test]
     fn what_is_not_durable_leaves_its_place_to_what_is() {
         let mut recent = Recent::new(2 * (1 + CHUNK_BYTES));
