@@ -181,7 +181,7 @@ impl World {
                 log.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: log.len() as u64 }
             }
-            StorageRequest::Read { record, offset, length } => match disk.get(&record) {
+            StorageRequest::Read { record, offset, length, .. } => match disk.get(&record) {
                 None => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing },
                 Some(log) => {
                     let from = log.len().min(usize::try_from(offset).unwrap_or(usize::MAX));

@@ -91,7 +91,7 @@ impl Disk {
         match request {
             StorageRequest::Append { record, data } => self.append(now, record, data),
             StorageRequest::Remove { record } => self.remove(now, record),
-            StorageRequest::Read { record, offset, length } => self.read(now, record, offset, length),
+            StorageRequest::Read { record, offset, length, .. } => self.read(now, record, offset, length),
             StorageRequest::List => {
                 let records = self.list();
                 self.answer_read(now, 0, StorageIndication::Listed { records });

@@ -97,7 +97,12 @@ fn ask(rng: &mut Rng, interface: u16, number: u64) -> Ask {
     match rng.below(10) {
         0 => Ask::Alarm(Instant::from_secs(rng.below(700))),
         1 => Ask::Storage(StorageRequest::Append { record, data: vec![1; rng.below(4000) as usize].into() }),
-        2 => Ask::Storage(StorageRequest::Read { record, offset: rng.below(4000), length: 2000 }),
+        2 => Ask::Storage(StorageRequest::Read {
+            record,
+            offset: rng.below(4000),
+            length: 2000,
+            in_parts: rng.chance(0.5),
+        }),
         // A record must not be used while it is being removed; this one never existed.
         3 => Ask::Storage(StorageRequest::Remove { record: RecordId(100 + number) }),
         _ => {

@@ -1,5 +1,5 @@
-//! The whole path on one machine: application, node, TCPCL 4 over loopback TCP, node, application; what the disk itself
-//! does in the same run, and dtn7-rs beside it where it is installed.
+//! The whole path on one machine: application, node, TCPCL 4 over loopback TCP, node, application; what the disk and
+//! loopback TCP alone do in the same run, and dtn7-rs beside it where it is installed.
 //!
 //! ```text
 //! cargo run --release -p longwire-node --example throughput                                all of it, as a table
@@ -13,6 +13,7 @@
 
 mod disk;
 mod dtn7;
+mod loopback;
 mod neighbours;
 mod paired;
 mod path;
@@ -55,6 +56,7 @@ fn main() {
         ["crowd", address, count] => {
             return neighbours::crowd(address.parse().expect("an address"), number(count));
         }
+        ["loopback", count, length] => loopback::run(number(count), number(length)),
         ["dtn7", count, length] => dtn7::run(number(count), number(length)),
         _ => panic!("nothing to measure is called {words:?}"),
     };
@@ -113,6 +115,11 @@ fn table() {
         }
         if let Some(run) = median(&format!("dtn7 {count} {length}"), "seconds") {
             row(&format!("{count} of {length} B, dtn7-rs, store in memory"), &run);
+        }
+        if length > 100_000
+            && let Some(run) = median(&format!("loopback {count} {length}"), "seconds")
+        {
+            row(&format!("{count} of {length} B, loopback TCP alone"), &run);
         }
     }
     for (name, words) in [

@@ -172,6 +172,9 @@ pub(crate) async fn send(mut client: AppClient, to: &str, count: usize, length: 
     }
 }
 
+/// Number of reads of a delivery that are requested before the first is answered.
+const READS: usize = 4;
+
 fn is_accepted(reply: Message<Reply>) -> bool {
     match reply.head {
         Reply::Accepted { .. } => true,
@@ -192,7 +195,9 @@ pub(crate) async fn receive(mut client: AppClient, count: usize, length: usize) 
         let Message { head, body } = client.reply().await.expect("the node is there");
         let delivery = match head {
             Reply::Delivered { delivery, length: all, .. } if all > u64::from(inline_bytes) => {
-                assert!(client.request(Request::Read { delivery, offset: 0, length: inline_bytes }).await);
+                for offset in (0..all).step_by(inline_bytes as usize).take(READS) {
+                    assert!(client.request(Request::Read { delivery, offset, length: inline_bytes }).await);
+                }
                 continue;
             }
             Reply::Delivered { delivery, .. } | Reply::Data { delivery, .. } => delivery,
@@ -211,8 +216,10 @@ pub(crate) async fn receive(mut client: AppClient, count: usize, length: usize) 
             assert!(!std::mem::replace(&mut seen[number as usize], true), "once");
             assert!(client.request(Request::Taken { delivery }).await);
         } else if read.is_multiple_of(inline_bytes as usize) {
-            let request = Request::Read { delivery, offset: read as u64, length: inline_bytes };
-            assert!(client.request(request).await);
+            let offset = read as u64 + (READS as u64 - 1) * u64::from(inline_bytes);
+            if offset < length as u64 {
+                assert!(client.request(Request::Read { delivery, offset, length: inline_bytes }).await);
+            }
         }
     }
 }

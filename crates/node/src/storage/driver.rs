@@ -225,7 +225,9 @@ impl DiskStore {
                 self.jobs.push(Job::Write(StoreWrite::Remove { record }));
                 None
             }
-            StorageRequest::Read { record, offset, length } => self.read(record, offset, length),
+            StorageRequest::Read { record, offset, length, in_parts } => {
+                self.read(record, offset, length, in_parts)
+            }
             StorageRequest::List => {
                 self.jobs.push(Job::List);
                 None
@@ -233,10 +235,16 @@ impl DiskStore {
         }
     }
 
-    fn read(&mut self, record: RecordId, offset: u64, length: u32) -> Option<StorageIndication> {
+    fn read(
+        &mut self,
+        record: RecordId,
+        offset: u64,
+        length: u32,
+        in_parts: bool,
+    ) -> Option<StorageIndication> {
         let under_way = self.reading.get(&record).map(|(way, _)| *way);
         if under_way.is_none()
-            && let Some(data) = self.recent.read(record, offset, length)
+            && let Some(data) = self.recent.read(record, offset, length, in_parts)
         {
             return Some(StorageIndication::Data { record, offset, data });
         }
@@ -491,7 +499,7 @@ mod tests {
         }
         let (mut drive, mut ask) = start(&disk, 1 << 20);
         let data = Bytes::from_static(b"before, and after");
-        let read = StorageRequest::Read { record: RECORD, offset: 0, length: 100 };
+        let read = StorageRequest::Read { record: RECORD, offset: 0, length: 100, in_parts: false };
         assert_eq!(ask(&mut drive, read), [StorageIndication::Data { record: RECORD, offset: 0, data }]);
     }
 
@@ -521,7 +529,7 @@ mod tests {
         let disk = VolatileStore::default();
         let (mut drive, mut ask) = start(&disk, 0);
         let append = |data| StorageRequest::Append { record: RECORD, data: Bytes::from_static(data) };
-        let read = |offset| StorageRequest::Read { record: RECORD, offset, length: 5 };
+        let read = |offset| StorageRequest::Read { record: RECORD, offset, length: 5, in_parts: false };
         ask(&mut drive, append(b"there"));
         for _ in 0..2 {
             let data = Bytes::from_static(b"there");
@@ -570,8 +578,10 @@ mod tests {
         // Those at the end are still in the cache.
         for record in 0..RECORDS - 100 {
             let length = data(record).len() as u32;
-            drive
-                .request(Instant::ZERO, StorageRequest::Read { record: RecordId(record), offset: 0, length });
+            drive.request(
+                Instant::ZERO,
+                StorageRequest::Read { record: RecordId(record), offset: 0, length, in_parts: false },
+            );
             let answer = drive.answer(Instant::ZERO).unwrap_or_else(|| {
                 waited += 1;
                 drive.flush();

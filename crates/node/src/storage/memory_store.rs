@@ -17,8 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const CROWDED_PART: usize = 8;
 /// Time to wait for the next removal after the last one.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum length of markers, seals and tombstones: their reports are never delayed.
-const SHORT_BYTES: usize = 4096;
+/// Maximum length of markers and seals, which are appended to bundles: their reports are never delayed.
+const MARKER_BYTES_MAX: usize = 4096;
+/// Maximum length of tombstones, which are records of their own: their reports are never delayed, because bundles leave only then.
+const TOMBSTONE_BYTES_MAX: usize = 256;
 /// Space for short appends when there is none for others.
 const SPARE_BYTES: usize = 1 << 20;
 
@@ -26,13 +28,15 @@ const SPARE_BYTES: usize = 1 << 20;
 pub(super) struct MemoryStore {
     records: Recent,
     bytes_max: usize,
-    /// Delayed reports.
-    late: VecDeque<StorageIndication>,
+    /// Delayed reports, with the length of the data that each is about.
+    late: VecDeque<(StorageIndication, usize)>,
     /// Number of delayed reports per record, because later reports must not overtake them.
     late_of: BTreeMap<RecordId, usize>,
     /// Records of which some data was refused: further data is dropped until they are removed.
     refused: BTreeSet<RecordId>,
     left_at: Instant,
+    /// True while reports wait: they go on a quarter below the mark, so that many follow at once.
+    holds_back: bool,
 }
 
 impl MemoryStore {
@@ -44,8 +48,8 @@ impl MemoryStore {
     pub(super) fn request(&mut self, now: Instant, request: StorageRequest) -> Option<StorageIndication> {
         match request {
             StorageRequest::Append { record, data } => self.append(now, record, data),
-            StorageRequest::Read { record, offset, length } => {
-                Some(match self.records.read(record, offset, length) {
+            StorageRequest::Read { record, offset, length, in_parts } => {
+                Some(match self.records.read(record, offset, length, in_parts) {
                     Some(data) => StorageIndication::Data { record, offset, data },
                     None => {
                         StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing }
@@ -69,7 +73,8 @@ impl MemoryStore {
         if self.refused.contains(&record) {
             return None;
         }
-        let short = data.len() <= SHORT_BYTES;
+        let offset = self.records.length(record).unwrap_or(0);
+        let short = data.len() <= if offset == 0 { TOMBSTONE_BYTES_MAX } else { MARKER_BYTES_MAX };
         let most = self.bytes_max + if short { SPARE_BYTES } else { 0 };
         if self.records.bytes() + data.len() > most {
             self.refused.insert(record);
@@ -79,30 +84,33 @@ impl MemoryStore {
             // The first data in an empty store has not waited: its removal gets time to begin, too.
             self.left_at = now;
         }
-        let offset = self.records.length(record).unwrap_or(0);
-        let up_to = offset + data.len() as u64;
-        self.records.append(record, offset, data);
+        let length = data.len();
+        let up_to = offset + length as u64;
         let stored = StorageIndication::Stored { record, up_to };
-        if self.late_of.contains_key(&record) || (!short && self.is_slow(now)) {
+        if self.late_of.contains_key(&record) || (!short && self.is_slow(now, length)) {
+            self.records.append(record, offset, data);
             *self.late_of.entry(record).or_default() += 1;
-            self.late.push_back(stored);
+            self.late.push_back((stored, length));
             return None;
         }
+        self.records.append_durable(record, offset, data);
         Some(stored)
     }
 
     /// Returns the next delayed report, if it is due.
     pub(super) fn next(&mut self, now: Instant) -> Option<StorageIndication> {
-        if self.late.is_empty() || self.is_slow(now) {
+        let (_, length) = self.late.front()?;
+        if self.is_slow(now, *length) {
             return None;
         }
-        let said = self.late.pop_front()?;
-        if let StorageIndication::Stored { record, .. } = &said
-            && let Some(left) = self.late_of.get_mut(record)
-        {
-            *left -= 1;
-            if *left == 0 {
-                self.late_of.remove(record);
+        let (said, _) = self.late.pop_front()?;
+        if let StorageIndication::Stored { record, up_to } = &said {
+            self.records.durable(*record, *up_to);
+            if let Some(left) = self.late_of.get_mut(record) {
+                *left -= 1;
+                if *left == 0 {
+                    self.late_of.remove(record);
+                }
             }
         }
         Some(said)
@@ -113,8 +121,14 @@ impl MemoryStore {
         (!self.late.is_empty()).then_some(self.left_at + PATIENCE)
     }
 
-    fn is_slow(&self, now: Instant) -> bool {
-        self.records.bytes() > self.bytes_max / CROWDED_PART && now < self.left_at + PATIENCE
+    /// Returns true if a report of so many more bytes must wait. Data that is not reported cannot leave, so it does not count: the
+    /// data of a few connections could otherwise hold up the store that waits for it.
+    fn is_slow(&mut self, now: Instant, bytes: usize) -> bool {
+        let crowded = self.bytes_max / CROWDED_PART;
+        let most = if self.holds_back { crowded / 4 * 3 } else { crowded };
+        let reported = self.records.durable_bytes();
+        self.holds_back = reported > 0 && reported + bytes > most && now < self.left_at + PATIENCE;
+        self.holds_back
     }
 }
 
@@ -163,6 +177,45 @@ mod tests {
         now += PATIENCE;
         assert_eq!(store.next(now), stored(6, 60_000));
         assert_eq!(append(&mut store, now, 8, 60_000), stored(8, 60_000));
+    }
+
+    /// Connections may have handed over more than the store has when it is crowded, and none of that can leave yet.
+    #[test]
+    fn what_is_not_reported_does_not_hold_up_what_is() {
+        let mut store = MemoryStore::new(800_000);
+        let now = Instant::ZERO + 5000 * MS;
+        assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
+        for record in 2..6 {
+            assert_eq!(append(&mut store, now, record, 60_000), None);
+        }
+        for record in 2..6 {
+            assert_eq!(store.next(now), None);
+            remove(&mut store, now, record - 1);
+            assert_eq!(store.next(now), stored(record, 60_000));
+        }
+        // With nothing in it that could leave, it is not crowded, however long the next part is.
+        remove(&mut store, now, 5);
+        assert_eq!(append(&mut store, now, 6, 200_000), stored(6, 200_000));
+    }
+
+    #[test]
+    fn short_bundles_wait_too_and_then_many_go_on_at_once() {
+        let mut store = MemoryStore::new(800_000);
+        let now = Instant::ZERO + 5000 * MS;
+        let there =
+            (1..).take_while(|record| append(&mut store, now, *record, 1000).is_some()).count() as u64;
+        assert!((50..100).contains(&there), "{there} of at most 100 kB");
+        let waiting = there + 1..there + 100;
+        waiting.clone().skip(1).for_each(|record| assert_eq!(append(&mut store, now, record, 1000), None));
+        assert_eq!(append(&mut store, now, 1000, 100), stored(1000, 100), "a tombstone does not wait");
+        assert_eq!(append(&mut store, now, 1, 24), stored(1, 1024), "nor what ends a bundle that is there");
+        remove(&mut store, now, 1);
+        assert_eq!(store.next(now), None, "one place is not enough");
+        (2..=there / 2).for_each(|record| remove(&mut store, now, record));
+        let told: Vec<_> = std::iter::from_fn(|| store.next(now)).collect();
+        let expected: Vec<_> = waiting.filter_map(|record| stored(record, 1000)).take(told.len()).collect();
+        assert_eq!(told, expected);
+        assert!(told.len() as u64 >= there / 4, "{} of {there}", told.len());
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl ReadAhead {
     pub(super) fn take(&mut self, record: RecordId, offset: u64, length: u32) -> Option<Bytes> {
         let end = offset.saturating_add(u64::from(length));
         let known_to = self.data.length(record).filter(|known_to| *known_to >= end)?;
-        let data = self.data.read(record, offset, length)?;
+        let data = self.data.read(record, offset, length, false)?;
         self.taken += 1;
         if known_to == end {
             self.data.forget(record);

@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// Without it, small records would use several times the memory that the operator allows.
 const CHUNK_BYTES: usize = 320;
 
+/// Minimum length of a part that is returned by itself: for less than this a copy costs less than another read, bytes.
+const PART_BYTES_MIN: u64 = 16 * 1024;
+
 #[derive(Debug, Default)]
 struct Cached {
     /// Chunks with their offsets, without gaps; the oldest may have been dropped.
@@ -55,11 +58,28 @@ impl Recent {
         self.bytes
     }
 
+    /// Returns the memory of durable data, bytes.
+    pub(super) fn durable_bytes(&self) -> usize {
+        self.durable_bytes
+    }
+
     pub(super) fn length(&self, record: RecordId) -> Option<u64> {
         self.records.get(&record).map(|cached| cached.end)
     }
 
     pub(super) fn append(&mut self, record: RecordId, offset: u64, data: Bytes) {
+        self.add(record, offset, data);
+    }
+
+    /// Appends data that is durable at once, as all of the record is.
+    pub(super) fn append_durable(&mut self, record: RecordId, offset: u64, data: Bytes) {
+        let bytes = if data.is_empty() { 0 } else { memory(&data) };
+        let cached = self.add(record, offset, data);
+        cached.durable = cached.end;
+        self.durable_bytes += bytes;
+    }
+
+    fn add(&mut self, record: RecordId, offset: u64, data: Bytes) -> &mut Cached {
         let cached = self.records.get_or_insert_with(record, || Cached {
             end: offset,
             durable: offset,
@@ -73,6 +93,7 @@ impl Recent {
                 self.order.push_back(record);
             }
         }
+        cached
     }
 
     /// Marks a record as durable up to this length.
@@ -119,8 +140,9 @@ impl Recent {
         }
     }
 
-    /// Returns a range of a record, if all of it is in the cache.
-    pub(super) fn read(&self, record: RecordId, offset: u64, length: u32) -> Option<Bytes> {
+    /// Returns a range of a record, if all of it is in the cache; `in_parts`: or only its beginning, if that is long and the rest is
+    /// in other buffers.
+    pub(super) fn read(&self, record: RecordId, offset: u64, length: u32, in_parts: bool) -> Option<Bytes> {
         let cached = self.records.get(&record)?;
         let end = offset.saturating_add(u64::from(length)).min(cached.end);
         if offset >= end {
@@ -133,6 +155,10 @@ impl Recent {
         }
         if at + data.len() as u64 >= end {
             return Some(data.slice((offset - at) as usize..(end - at) as usize));
+        }
+        let here = at + data.len() as u64 - offset;
+        if in_parts && here >= PART_BYTES_MIN {
+            return Some(data.slice((offset - at) as usize..));
         }
         let mut joined = BytesMut::with_capacity((end - offset) as usize);
         for (at, data) in cached.chunks.iter().skip(first).take_while(|(at, _)| *at < end) {
@@ -175,7 +201,7 @@ mod tests {
             recent.durable(RecordId(record), 4);
         }
         recent.trim();
-        let there = (0..1000).filter(|record| recent.read(RecordId(*record), 0, 4).is_some()).count();
+        let there = (0..1000).filter(|record| recent.read(RecordId(*record), 0, 4, false).is_some()).count();
         assert_eq!((there, recent.bytes), (1000, 4_000 * (1 + CHUNK_BYTES)));
     }
 
@@ -190,7 +216,7 @@ mod tests {
         }
         recent.trim();
         assert_eq!((recent.order.len(), recent.records.len()), (0, 1));
-        assert_eq!(recent.read(RECORD, 0, 5).unwrap(), "stays");
+        assert_eq!(recent.read(RECORD, 0, 5, false).unwrap(), "stays");
     }
 
     /// Data that waits for the disk may exceed the limit, and must not drive out data that is about to be forwarded.
@@ -222,15 +248,42 @@ mod tests {
         recent.append(RECORD, 4, Bytes::from_static(b"4567"));
         recent.append(RECORD, 8, Bytes::from_static(b"89ab"));
         recent.trim();
-        assert_eq!(recent.read(RECORD, 2, 8).unwrap(), "23456789");
+        assert_eq!(recent.read(RECORD, 2, 8, false).unwrap(), "23456789");
         assert!(recent.is_pending(RECORD));
         recent.durable(RECORD, 8);
         recent.trim();
-        assert_eq!(recent.read(RECORD, 2, 8), None, "its beginning has gone");
-        assert_eq!(recent.read(RECORD, 5, 100).unwrap(), "56789ab");
-        assert_eq!(recent.read(RECORD, 12, 1).unwrap(), "");
+        assert_eq!(recent.read(RECORD, 2, 8, false), None, "its beginning has gone");
+        assert_eq!(recent.read(RECORD, 5, 100, false).unwrap(), "56789ab");
+        assert_eq!(recent.read(RECORD, 12, 1, false).unwrap(), "");
         recent.forget(RECORD);
-        assert_eq!(recent.read(RECORD, 5, 1), None);
+        assert_eq!(recent.read(RECORD, 5, 1, false), None);
         assert_eq!(recent.bytes, 0);
+    }
+
+    #[test]
+    fn parts_end_where_a_buffer_ends_and_short_ones_are_joined() {
+        const LONG: usize = PART_BYTES_MIN as usize;
+        let mut recent = Recent::new(usize::MAX);
+        for (offset, length) in [(0, LONG), (LONG, 100), (LONG + 100, LONG)] {
+            recent.append_durable(RECORD, offset as u64, Bytes::from(vec![length as u8; length]));
+        }
+        let read = |offset: usize, length: usize| {
+            let whole = recent.read(RECORD, offset as u64, length as u32, false).unwrap();
+            let part = recent.read(RECORD, offset as u64, length as u32, true).unwrap();
+            assert_eq!(part, whole[..part.len()]);
+            (part.len(), whole.len())
+        };
+        let all = 2 * LONG + 100;
+        assert_eq!(read(0, all), (LONG, all));
+        assert_eq!(read(0, LONG), (LONG, LONG));
+        assert_eq!(read(1, all), (all - 1, all - 1), "one byte too short");
+        assert_eq!(read(LONG, all), (LONG + 100, LONG + 100));
+        assert_eq!(read(LONG + 100, LONG), (LONG, LONG));
+        assert_eq!(read(LONG + 101, 10), (10, 10));
+        assert_eq!(recent.durable_bytes, all + 3 * CHUNK_BYTES);
+        recent.append(RECORD, all as u64, Bytes::from_static(b"later"));
+        assert_eq!(recent.durable_bytes, all + 3 * CHUNK_BYTES);
+        recent.forget(RECORD);
+        assert_eq!((recent.bytes, recent.durable_bytes), (0, 0));
     }
 }

@@ -524,6 +524,7 @@ impl Applications {
         let body = if whole {
             data
         } else {
+            read.reserve(delivery.length as usize - read.len());
             read.extend_from_slice(&data);
             if (read.len() as u64) < delivery.length {
                 return;

@@ -182,7 +182,8 @@ impl Environment<Storage> for Disks {
         self.carried += 1;
         match request {
             StorageRequest::Append { record, data } => self.append(now, node, record, data),
-            StorageRequest::Read { record, offset, length } => {
+            StorageRequest::Read { record, offset, length, in_parts } => {
+                let length = if in_parts { self.rng.between(1, length.max(1).into()) as u32 } else { length };
                 self.schedule(now, node, record, Work::Read { offset, length });
             }
             StorageRequest::Remove { record } => self.schedule(now, node, record, Work::Remove),

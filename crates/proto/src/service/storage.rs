@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 /// | provider | data without a read |
 /// | provider | a failure without a read |
 /// | provider | .. bytes where .. were asked for |
+/// | provider | .. bytes where .. are durable |
 /// | provider | Removed without Remove |
 /// | provider | Listed without List |
 /// | provider | a list out of order |
@@ -40,7 +41,8 @@ pub enum StorageRequest {
         /// Bytes to append.
         data: Bytes,
     },
-    /// Reads a range. Answered by `Data` (shorter at the end of the record) or `ReadFailed`, in the order of the reads of a record.
+    /// Reads a range. Answered by `Data` (shorter at the end of the record, or if parts are enough) or `ReadFailed`, in the order of
+    /// the reads of a record.
     Read {
         /// Record to read.
         record: RecordId,
@@ -48,6 +50,8 @@ pub enum StorageRequest {
         offset: u64,
         /// Maximum number of bytes.
         length: u32,
+        /// True if parts are enough: the answer may be shorter where that saves a copy, but not empty. The user reads on from there.
+        in_parts: bool,
     },
     /// Removes a record. Answered by `Removed` once that is durable, also for a record that does not exist. A store whose device
     /// fails removes it later.

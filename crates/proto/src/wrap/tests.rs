@@ -261,8 +261,10 @@ mod storage {
             5,
             [
                 Line::Provider(Stored { record: R, up_to: 5 }),
-                Line::Down(Read { record: R, offset: 2, length: 9 }),
+                Line::Down(Read { record: R, offset: 2, length: 9, in_parts: false }),
                 Line::Provider(Data { record: R, offset: 2, data: bytes(3) }),
+                Line::Down(Read { record: R, offset: 2, length: 3, in_parts: true }),
+                Line::Provider(Data { record: R, offset: 2, data: bytes(1) }),
                 Line::Down(Remove { record: R }),
                 Line::Provider(Removed { record: R }),
             ],
@@ -280,9 +282,13 @@ mod storage {
         let data = || Line::Provider(Data { record: R, offset: 2, data: bytes(3) });
         breach(who, "data without a read", after_append(5, [data()]));
         let failed = ReadFailed { record: R, offset: 2, failure: StorageFailure::Device };
-        let read = |offset| Line::Down(Read { record: R, offset, length: 2 });
+        let read = |offset| Line::Down(Read { record: R, offset, length: 2, in_parts: false });
         breach(who, "a failure without a read", after_append(5, [read(0), Line::Provider(failed)]));
         breach(who, "3 bytes where 2 were asked for", after_append(5, [read(2), data()]));
+        let short = |length| Line::Provider(Data { record: R, offset: 2, data: bytes(length) });
+        breach(who, "1 bytes where 2 are durable", after_append(5, [stored(5), read(2), short(1)]));
+        let part = Line::Down(Read { record: R, offset: 2, length: 2, in_parts: true });
+        breach(who, "0 bytes where 1 are durable", after_append(5, [stored(5), part, short(0)]));
         breach(who, "Listed without List", vec![Line::Provider(Listed { records: vec![] })]);
         let records = vec![(RecordId(2), 1), (RecordId(1), 1)];
         breach(who, "a list out of order", vec![Line::Down(List), Line::Provider(Listed { records })]);

@@ -9,7 +9,10 @@ fn append(disk: &mut Disk, now: Instant, record: u64, data: &[u8]) {
 }
 
 fn read(disk: &mut Disk, now: Instant, record: u64, offset: u64, length: u32) {
-    disk.handle_request(now, StorageRequest::Read { record: RecordId(record), offset, length });
+    disk.handle_request(
+        now,
+        StorageRequest::Read { record: RecordId(record), offset, length, in_parts: false },
+    );
 }
 
 fn remove(disk: &mut Disk, now: Instant, record: u64) {

@@ -26,6 +26,13 @@ pub(super) enum ReadPurpose {
     Verify,
 }
 
+impl ReadPurpose {
+    /// True if the purpose is served as well by a shorter piece, after which the next read begins.
+    fn takes_parts(self) -> bool {
+        matches!(self, ReadPurpose::Payload(..) | ReadPurpose::Check(_) | ReadPurpose::Verify)
+    }
+}
+
 /// Storage port.
 #[derive(Debug, Default)]
 pub(super) struct StoragePort {
@@ -51,7 +58,7 @@ impl StoragePort {
     pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
         self.reads.insert((record, self.next_read), (purpose, offset));
         self.next_read += 1;
-        self.out.push_back(StorageRequest::Read { record, offset, length });
+        self.out.push_back(StorageRequest::Read { record, offset, length, in_parts: purpose.takes_parts() });
     }
 
     pub(super) fn remove(&mut self, record: RecordId) {
@@ -80,6 +87,27 @@ impl StoragePort {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Transfers and headers have no use for less than they ask for.
+    #[test]
+    fn only_some_purposes_take_parts() {
+        let head = ReadPurpose::Head(LinkId(1), TransferId(1));
+        let transfer = ReadPurpose::Transfer(LinkId(1), TransferId(1));
+        let purposes = [
+            (ReadPurpose::Check(1), true),
+            (ReadPurpose::Verify, true),
+            (transfer, false),
+            (head, false),
+            (ReadPurpose::CheckHead(1), false),
+            (ReadPurpose::Restore, false),
+        ];
+        for (purpose, expected) in purposes {
+            let mut port = StoragePort::default();
+            port.read(RecordId(1), 0, 10, purpose);
+            let Some(StorageRequest::Read { in_parts, .. }) = port.poll() else { panic!("it was requested") };
+            assert_eq!(in_parts, expected, "{purpose:?}");
+        }
+    }
 
     #[test]
     fn an_answer_belongs_to_the_oldest_read_and_to_none_from_another_place() {

@@ -45,7 +45,7 @@ impl Provider {
                 kept.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: kept.len() as u64 }
             }
-            StorageRequest::Read { record, offset, length } => match self.records.get(&record) {
+            StorageRequest::Read { record, offset, length, .. } => match self.records.get(&record) {
                 Some(kept) if !fails => {
                     let from = kept.len().min(offset as usize);
                     let to = kept.len().min(from + length as usize);

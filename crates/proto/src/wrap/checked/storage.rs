@@ -5,6 +5,14 @@ use super::{CheckedService, ContractBreach};
 use crate::service::{RecordId, Storage, StorageIndication, StorageRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+#[derive(Clone, Copy, Debug)]
+struct ReadAccount {
+    offset: u64,
+    length: u32,
+    /// Minimum length of the answer: what was durable then, unless parts are enough.
+    least: u64,
+}
+
 /// A record from its first append to its removal.
 #[derive(Debug, Default)]
 struct LifeAccount {
@@ -21,8 +29,8 @@ struct RecordAccount {
     life: LifeAccount,
     /// Lives after removals that are unanswered.
     later: VecDeque<LifeAccount>,
-    /// Unanswered reads in the order of the requests: offset and length.
-    reads: Vec<(u64, u32)>,
+    /// Unanswered reads in the order of the requests.
+    reads: Vec<ReadAccount>,
 }
 
 /// The account of [`Storage`]. The documentation of the service lists the rules.
@@ -53,8 +61,12 @@ impl CheckedService for Storage {
                     life.unstored.insert(*appended);
                 }
             }
-            StorageRequest::Read { record, offset, length } => {
-                account.record(*record).reads.push((*offset, *length));
+            StorageRequest::Read { record, offset, length, in_parts } => {
+                let entry = account.record(*record);
+                let durable = if entry.later.is_empty() { entry.life.stored } else { 0 };
+                let there = durable.saturating_sub(*offset).min((*length).into());
+                let least = if *in_parts { there.min(1) } else { there };
+                entry.reads.push(ReadAccount { offset: *offset, length: *length, least });
             }
             StorageRequest::Remove { record } => {
                 let fresh = LifeAccount { appended: Some(0), ..Default::default() };
@@ -78,12 +90,16 @@ impl CheckedService for Storage {
             }
             StorageIndication::Data { record, offset, data } => {
                 let entry = account.record(*record);
-                let read = entry.reads.iter().position(|(at, _)| at == offset);
+                let read = entry.reads.iter().position(|read| read.offset == *offset);
                 rule(read.is_some(), format_args!("data without a read"))?;
-                let (_, length) = entry.reads.remove(read.expect("checked above"));
+                let ReadAccount { length, least, .. } = entry.reads.remove(read.expect("checked above"));
                 rule(
                     data.len() as u64 <= length.into(),
                     format_args!("{} bytes where {length} were asked for", data.len()),
+                )?;
+                rule(
+                    data.len() as u64 >= least,
+                    format_args!("{} bytes where {least} are durable", data.len()),
                 )?;
             }
             StorageIndication::Removed { record } => {
@@ -97,7 +113,7 @@ impl CheckedService for Storage {
             }
             StorageIndication::ReadFailed { record, offset, .. } => {
                 let entry = account.record(*record);
-                let read = entry.reads.iter().position(|(at, _)| at == offset);
+                let read = entry.reads.iter().position(|read| read.offset == *offset);
                 rule(read.is_some(), format_args!("a failure without a read"))?;
                 entry.reads.remove(read.expect("checked above"));
             }
@@ -125,7 +141,7 @@ impl CheckedService for Storage {
             if let Some(up_to) = entry.life.unstored.last() {
                 owed.push(format!("Stored {up_to} of {record:?}"));
             }
-            if let Some((offset, _)) = entry.reads.first() {
+            if let Some(ReadAccount { offset, .. }) = entry.reads.first() {
                 owed.push(format!("Data from {offset} of {record:?}"));
             }
             if !entry.later.is_empty() {

@@ -125,7 +125,7 @@ impl Bench {
                 self.failed_reads += 1;
                 StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
             }
-            StorageRequest::Read { record, offset, length } => {
+            StorageRequest::Read { record, offset, length, .. } => {
                 self.good_reads -= 1;
                 let (from, bytes) = (offset as usize, &self.records[&record]);
                 let to = bytes.len().min(from + length as usize);

@@ -491,7 +491,7 @@ impl World {
             StorageRequest::Read { record, offset, .. } if self.now < disk.away_until => {
                 StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
             }
-            StorageRequest::Read { record, offset, length } => match disk.records.get(&record) {
+            StorageRequest::Read { record, offset, length, .. } => match disk.records.get(&record) {
                 None => StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Missing },
                 Some(log) if log.is_damaged(offset, length.into()) => {
                     StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Damaged }
