@@ -176,7 +176,7 @@ impl World {
     fn store(&mut self, at: usize, request: StorageRequest) {
         let disk = &mut self.disks[at];
         let answer = match request {
-            StorageRequest::Append { record, data } => {
+            StorageRequest::Append { record, data, .. } => {
                 let log = disk.entry(record).or_default();
                 log.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: log.len() as u64 }

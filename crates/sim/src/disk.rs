@@ -89,7 +89,7 @@ impl Disk {
 
     pub(crate) fn handle_request(&mut self, now: Instant, request: StorageRequest) {
         match request {
-            StorageRequest::Append { record, data } => self.append(now, record, data),
+            StorageRequest::Append { record, data, .. } => self.append(now, record, data),
             StorageRequest::Remove { record } => self.remove(now, record),
             StorageRequest::Read { record, offset, length, .. } => self.read(now, record, offset, length),
             StorageRequest::List => {

@@ -96,7 +96,11 @@ fn ask(rng: &mut Rng, interface: u16, number: u64) -> Ask {
     let record = RecordId(rng.below(5));
     match rng.below(10) {
         0 => Ask::Alarm(Instant::from_secs(rng.below(700))),
-        1 => Ask::Storage(StorageRequest::Append { record, data: vec![1; rng.below(4000) as usize].into() }),
+        1 => Ask::Storage(StorageRequest::Append {
+            record,
+            data: vec![1; rng.below(4000) as usize].into(),
+            urgent: rng.chance(0.5),
+        }),
         2 => Ask::Storage(StorageRequest::Read {
             record,
             offset: rng.below(4000),

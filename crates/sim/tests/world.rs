@@ -36,7 +36,7 @@ fn an_outage_and_a_crash_lose_a_frame_each() {
 }
 
 fn append(length: usize) -> Ask {
-    Ask::Storage(StorageRequest::Append { record: RecordId(1), data: vec![1; length].into() })
+    Ask::Storage(StorageRequest::Append { record: RecordId(1), data: vec![1; length].into(), urgent: false })
 }
 
 #[test]

@@ -210,7 +210,7 @@ impl DiskStore {
     fn request(&mut self, request: StorageRequest) -> Option<StorageIndication> {
         match request {
             StorageRequest::Append { record, .. } if self.refused.contains(&record) => None,
-            StorageRequest::Append { record, data } => {
+            StorageRequest::Append { record, data, .. } => {
                 let known = self.recent.length(record).or_else(|| self.lengths.length(record));
                 let offset = known.unwrap_or(0);
                 self.waiting.fetch_add(data.len() as u64, Ordering::Relaxed);
@@ -428,7 +428,7 @@ mod tests {
         };
         let append = |data: &'static [u8]| {
             let data = Bytes::from_static(data);
-            StorageRequest::Append { record: RECORD, data }
+            StorageRequest::Append { record: RECORD, data, urgent: false }
         };
         ask(&mut drive, append(b"the beginning, "));
         assert_eq!(said.recv().unwrap(), [StorageIndication::Stored { record: RECORD, up_to: 15 }]);
@@ -456,7 +456,7 @@ mod tests {
         let (mut drive, mut ask) = start(&disk, 1 << 20);
         let records = [RecordId(1), RecordId(2)];
         for record in records {
-            ask(&mut drive, StorageRequest::Append { record, data: "data".into() });
+            ask(&mut drive, StorageRequest::Append { record, data: "data".into(), urgent: false });
         }
         disk.refuse(1);
         let removed = ask(&mut drive, StorageRequest::Remove { record: records[0] });
@@ -494,7 +494,7 @@ mod tests {
         for (data, up_to) in [(&b"before, "[..], 8), (b"and after", 17)] {
             let (mut drive, mut ask) = start(&disk, 1 << 20);
             let data = Bytes::from_static(data);
-            let stored = ask(&mut drive, StorageRequest::Append { record: RECORD, data });
+            let stored = ask(&mut drive, StorageRequest::Append { record: RECORD, data, urgent: false });
             assert_eq!(stored, [StorageIndication::Stored { record: RECORD, up_to }]);
         }
         let (mut drive, mut ask) = start(&disk, 1 << 20);
@@ -528,7 +528,8 @@ mod tests {
         const RECORD: RecordId = RecordId(7);
         let disk = VolatileStore::default();
         let (mut drive, mut ask) = start(&disk, 0);
-        let append = |data| StorageRequest::Append { record: RECORD, data: Bytes::from_static(data) };
+        let append =
+            |data| StorageRequest::Append { record: RECORD, data: Bytes::from_static(data), urgent: false };
         let read = |offset| StorageRequest::Read { record: RECORD, offset, length: 5, in_parts: false };
         ask(&mut drive, append(b"there"));
         for _ in 0..2 {
@@ -563,7 +564,7 @@ mod tests {
         for record in 0..RECORDS {
             drive.request(
                 Instant::ZERO,
-                StorageRequest::Append { record: RecordId(record), data: data(record) },
+                StorageRequest::Append { record: RecordId(record), data: data(record), urgent: false },
             );
         }
         drive.flush();
@@ -651,7 +652,7 @@ mod tests {
         disk.set_size(Some(20));
         let data = Bytes::from_static(&[7; 30]);
         for request in [
-            StorageRequest::Append { record: RECORD, data: data.clone() },
+            StorageRequest::Append { record: RECORD, data: data.clone(), urgent: false },
             StorageRequest::Remove { record: RECORD },
         ] {
             drive.request(Instant::ZERO, request);

@@ -5,8 +5,9 @@
 //! sending rate and keeps data at its source instead of in memory. If nothing leaves for a while because no link is up,
 //! waiting is useless, and the store fills.
 //!
-//! Units: bytes. Limits: `storage.memory-bytes`; short appends, which finish bundles that are in the store, have
-//! [`SPARE_BYTES`] more.
+//! Urgent data is never delayed and does not count here: tombstones, notes, the ends of bundles, and what releases custody.
+//!
+//! Units: bytes. Limits: `storage.memory-bytes`; urgent data has [`SPARE_BYTES`] more.
 
 use super::recent::Recent;
 use longwire_proto::service::{RecordId, StorageFailure, StorageIndication, StorageRequest};
@@ -17,11 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const CROWDED_PART: usize = 8;
 /// Time to wait for the next removal after the last one.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum length of markers and seals, which are appended to bundles: their reports are never delayed.
-const MARKER_BYTES_MAX: usize = 4096;
-/// Maximum length of tombstones, which are records of their own: their reports are never delayed, because bundles leave only then.
-const TOMBSTONE_BYTES_MAX: usize = 256;
-/// Space for short appends when there is none for others.
+/// Space for urgent data when there is none for others.
 const SPARE_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -47,7 +44,7 @@ impl MemoryStore {
     /// Carries out a request; returns the answer if it is available immediately.
     pub(super) fn request(&mut self, now: Instant, request: StorageRequest) -> Option<StorageIndication> {
         match request {
-            StorageRequest::Append { record, data } => self.append(now, record, data),
+            StorageRequest::Append { record, data, urgent } => self.append(now, record, data, urgent),
             StorageRequest::Read { record, offset, length, in_parts } => {
                 Some(match self.records.read(record, offset, length, in_parts) {
                     Some(data) => StorageIndication::Data { record, offset, data },
@@ -57,10 +54,13 @@ impl MemoryStore {
                 })
             }
             StorageRequest::Remove { record } => {
-                let before = self.records.bytes();
+                let before = self.records.durable_bytes();
                 self.records.forget(record);
                 self.refused.remove(&record);
-                if self.records.bytes() < before {
+                if self.late_of.remove(&record).is_some() {
+                    self.late.retain(|(said, _)| !is_of(said, record));
+                }
+                if self.records.durable_bytes() < before {
                     self.left_at = now;
                 }
                 Some(StorageIndication::Removed { record })
@@ -69,31 +69,41 @@ impl MemoryStore {
         }
     }
 
-    fn append(&mut self, now: Instant, record: RecordId, data: bytes::Bytes) -> Option<StorageIndication> {
+    fn append(
+        &mut self,
+        now: Instant,
+        record: RecordId,
+        data: bytes::Bytes,
+        urgent: bool,
+    ) -> Option<StorageIndication> {
         if self.refused.contains(&record) {
             return None;
         }
         let offset = self.records.length(record).unwrap_or(0);
-        let short = data.len() <= if offset == 0 { TOMBSTONE_BYTES_MAX } else { MARKER_BYTES_MAX };
-        let most = self.bytes_max + if short { SPARE_BYTES } else { 0 };
+        let most = self.bytes_max + if urgent { SPARE_BYTES } else { 0 };
         if self.records.bytes() + data.len() > most {
             self.refused.insert(record);
             return Some(StorageIndication::Full { record });
         }
-        if self.records.bytes() == 0 {
+        if self.records.durable_bytes() == 0 {
             // The first data in an empty store has not waited: its removal gets time to begin, too.
             self.left_at = now;
         }
         let length = data.len();
         let up_to = offset + length as u64;
         let stored = StorageIndication::Stored { record, up_to };
-        if self.late_of.contains_key(&record) || (!short && self.is_slow(now, length)) {
+        let waits = !urgent && (!self.late.is_empty() || self.is_slow(now, length));
+        if waits || self.late_of.contains_key(&record) {
             self.records.append(record, offset, data);
             *self.late_of.entry(record).or_default() += 1;
             self.late.push_back((stored, length));
             return None;
         }
-        self.records.append_durable(record, offset, data);
+        if urgent {
+            self.records.append(record, offset, data);
+        } else {
+            self.records.append_durable(record, offset, data);
+        }
         Some(stored)
     }
 
@@ -127,9 +137,15 @@ impl MemoryStore {
         let crowded = self.bytes_max / CROWDED_PART;
         let most = if self.holds_back { crowded / 4 * 3 } else { crowded };
         let reported = self.records.durable_bytes();
-        self.holds_back = reported > 0 && reported + bytes > most && now < self.left_at + PATIENCE;
+        // Something very long need not wait until nearly all has left.
+        let more = bytes.min(most / 2);
+        self.holds_back = reported > 0 && reported + more > most && now < self.left_at + PATIENCE;
         self.holds_back
     }
+}
+
+fn is_of(said: &StorageIndication, record: RecordId) -> bool {
+    matches!(said, StorageIndication::Stored { record: of, .. } if *of == record)
 }
 
 #[cfg(test)]
@@ -139,9 +155,11 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// Appends so much; what is as short as notes and tombstones is urgent.
     fn append(store: &mut MemoryStore, now: Instant, record: u64, bytes: usize) -> Option<StorageIndication> {
         let data = Bytes::from(vec![0; bytes]);
-        store.request(now, StorageRequest::Append { record: RecordId(record), data })
+        let urgent = bytes <= 100;
+        store.request(now, StorageRequest::Append { record: RecordId(record), data, urgent })
     }
 
     fn remove(store: &mut MemoryStore, now: Instant, record: u64) {
@@ -184,10 +202,19 @@ mod tests {
     fn what_is_not_reported_does_not_hold_up_what_is() {
         let mut store = MemoryStore::new(800_000);
         let now = Instant::ZERO + 5000 * MS;
+        // Every node has such records, which stay.
+        for record in 100..400 {
+            assert_eq!(append(&mut store, now, record, 100), stored(record, 100));
+        }
         assert_eq!(append(&mut store, now, 1, 60_000), stored(1, 60_000));
         for record in 2..6 {
             assert_eq!(append(&mut store, now, record, 60_000), None);
         }
+        // One whose sender leaves is forgotten, and the others have the place of the first.
+        assert_eq!(append(&mut store, now, 6, 60_000), None);
+        remove(&mut store, now, 6);
+        remove(&mut store, now + PATIENCE, 400);
+        assert_eq!(store.wakes_at(), Some(now + PATIENCE), "only what makes room counts");
         for record in 2..6 {
             assert_eq!(store.next(now), None);
             remove(&mut store, now, record - 1);
@@ -196,6 +223,7 @@ mod tests {
         // With nothing in it that could leave, it is not crowded, however long the next part is.
         remove(&mut store, now, 5);
         assert_eq!(append(&mut store, now, 6, 200_000), stored(6, 200_000));
+        assert_eq!((store.late.len(), store.late_of.len()), (0, 0));
     }
 
     #[test]

@@ -71,11 +71,11 @@ impl Recent {
         self.add(record, offset, data);
     }
 
-    /// Appends data that is durable at once, as all of the record is.
+    /// Appends data that is durable at once, with all of the record before it.
     pub(super) fn append_durable(&mut self, record: RecordId, offset: u64, data: Bytes) {
-        let bytes = if data.is_empty() { 0 } else { memory(&data) };
         let cached = self.add(record, offset, data);
-        cached.durable = cached.end;
+        let before = std::mem::replace(&mut cached.durable, cached.end);
+        let bytes = cached.durable_bytes(before);
         self.durable_bytes += bytes;
     }
 

@@ -181,7 +181,7 @@ impl Environment<Storage> for Disks {
     fn handle_request(&mut self, now: Instant, node: usize, request: StorageRequest) {
         self.carried += 1;
         match request {
-            StorageRequest::Append { record, data } => self.append(now, node, record, data),
+            StorageRequest::Append { record, data, .. } => self.append(now, node, record, data),
             StorageRequest::Read { record, offset, length, in_parts } => {
                 let length = if in_parts { self.rng.between(1, length.max(1).into()) as u32 } else { length };
                 self.schedule(now, node, record, Work::Read { offset, length });

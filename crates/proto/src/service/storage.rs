@@ -40,6 +40,8 @@ pub enum StorageRequest {
         record: RecordId,
         /// Bytes to append.
         data: Bytes,
+        /// True if the store must not wait with the answer to slow its input down: other data leaves only after it.
+        urgent: bool,
     },
     /// Reads a range. Answered by `Data` (shorter at the end of the record, or if parts are enough) or `ReadFailed`, in the order of
     /// the reads of a record.

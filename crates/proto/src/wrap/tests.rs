@@ -250,7 +250,7 @@ mod storage {
     const R: RecordId = RecordId(4);
 
     fn after_append(length: usize, rest: impl IntoIterator<Item = Line>) -> Vec<Line> {
-        let append = Append { record: R, data: bytes(length) };
+        let append = Append { record: R, data: bytes(length), urgent: false };
         let listed = Line::Provider(Listed { records: vec![] });
         [Line::Down(List), listed, Line::Down(append)].into_iter().chain(rest).collect()
     }

@@ -5,7 +5,7 @@ use StorageIndication as Says;
 
 fn append(disk: &mut Disk, now: Instant, record: u64, data: &[u8]) {
     let data = Bytes::copy_from_slice(data);
-    disk.handle_request(now, StorageRequest::Append { record: RecordId(record), data });
+    disk.handle_request(now, StorageRequest::Append { record: RecordId(record), data, urgent: false });
 }
 
 fn read(disk: &mut Disk, now: Instant, record: u64, offset: u64, length: u32) {
@@ -252,7 +252,7 @@ fn a_record_made_after_a_removal_stays() {
 fn a_read_within_one_append_shares_its_memory() {
     let mut disk = Disk::new(DiskConfig::default());
     let payload = Bytes::from(vec![9; 1000]);
-    let request = StorageRequest::Append { record: RecordId(1), data: payload.clone() };
+    let request = StorageRequest::Append { record: RecordId(1), data: payload.clone(), urgent: false };
     disk.handle_request(Instant::ZERO, request);
     read(&mut disk, Instant::ZERO, 1, 100, 900);
     let said = until_quiet(&mut disk, Instant::ZERO);

@@ -51,7 +51,7 @@ pub(super) enum DeliveryProgress {
 
 /// Number of a payload for this node, which no other one has: the record of the part that arrived first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PayloadId(RecordId);
+pub(super) struct PayloadId(pub(super) RecordId);
 
 /// Payload for this node.
 #[derive(Debug)]
@@ -668,7 +668,7 @@ impl Agent {
         body.encode(&mut out);
         let appended = out.len() as u64;
         let end = ExpiryTime { dtn_ms: end.dtn_ms, by_age: now + Duration::from_millis(remaining_ms) };
-        self.store.append(record, out.freeze());
+        self.store.append(record, out.freeze(), true);
         self.add_tombstone(now, taken, Tombstone { record, end, appended });
         record
     }

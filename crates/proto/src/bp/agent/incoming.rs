@@ -500,11 +500,23 @@ impl Agent {
         Ok(true)
     }
 
-    /// Appends bytes to a record in the storage.
+    /// Appends bytes of a bundle to its record in the storage. Administrative records of this node are urgent: signals of custody
+    /// let bundles leave other nodes.
     pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
+        let held = &self.holdings[&record];
+        let urgent = held.own && held.send.is_none();
+        self.append_as(record, data, urgent);
+    }
+
+    /// Appends what ends a bundle that has begun, or a note about one.
+    pub(super) fn append_urgent(&mut self, record: RecordId, data: Bytes) {
+        self.append_as(record, data, true);
+    }
+
+    fn append_as(&mut self, record: RecordId, data: Bytes, urgent: bool) {
         let held = self.holdings.get_mut(&record).expect("only what is held grows");
         held.appended += data.len() as u64;
-        self.store.append(record, data);
+        self.store.append(record, data, urgent);
     }
 
     /// Appends the seal after the last byte of a bundle.
@@ -517,7 +529,7 @@ impl Agent {
         if custody {
             self.holdings.get_mut(&record).expect("it was just found").custody = Some(Box::default());
         }
-        self.append(record, note);
+        self.append_urgent(record, note);
     }
 
     /// Acknowledges the durable part of an arriving bundle to the peer.

@@ -640,7 +640,7 @@ impl Agent {
             clock: self.time.clock.kept(now),
             turns: self.time.adjustments.clone(),
         };
-        self.store.append(record, body.encode(header));
+        self.store.append(record, body.encode(header), true);
         self.startup.boot_record = record;
         self.time.kept_at = now;
         record

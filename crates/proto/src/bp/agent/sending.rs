@@ -398,7 +398,11 @@ impl Agent {
             held.custody = custody.then(Box::default);
             out.extend_from_slice(&Note::Sealed { custody }.encode(held.nonce, position));
         }
-        self.append_some(record, out);
+        if is_whole && self.holdings[&record].appended > 0 {
+            self.append_urgent(record, out.freeze());
+        } else {
+            self.append_some(record, out);
+        }
     }
 
     fn append_some(&mut self, record: RecordId, data: BytesMut) {

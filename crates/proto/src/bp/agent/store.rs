@@ -50,9 +50,9 @@ impl StoragePort {
         self.out.push_back(StorageRequest::List);
     }
 
-    pub(super) fn append(&mut self, record: RecordId, data: Bytes) {
+    pub(super) fn append(&mut self, record: RecordId, data: Bytes, urgent: bool) {
         self.out_bytes += data.len();
-        self.out.push_back(StorageRequest::Append { record, data });
+        self.out.push_back(StorageRequest::Append { record, data, urgent });
     }
 
     pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
@@ -94,6 +94,7 @@ mod tests {
         let head = ReadPurpose::Head(LinkId(1), TransferId(1));
         let transfer = ReadPurpose::Transfer(LinkId(1), TransferId(1));
         let purposes = [
+            (ReadPurpose::Payload(PayloadId(RecordId(1)), 1), true),
             (ReadPurpose::Check(1), true),
             (ReadPurpose::Verify, true),
             (transfer, false),

@@ -40,7 +40,7 @@ impl Provider {
                     _ => StorageIndication::AppendFailed { record },
                 }
             }
-            StorageRequest::Append { record, data } => {
+            StorageRequest::Append { record, data, .. } => {
                 let kept = self.records.entry(record).or_default();
                 kept.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: kept.len() as u64 }

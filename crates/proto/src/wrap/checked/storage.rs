@@ -53,7 +53,7 @@ impl CheckedService for Storage {
 
     fn request(account: &mut Self::Account, request: &Self::Request) -> Result<(), ContractBreach> {
         match request {
-            StorageRequest::Append { record, data } => {
+            StorageRequest::Append { record, data, .. } => {
                 let entry = account.record(*record);
                 let life = entry.later.back_mut().unwrap_or(&mut entry.life);
                 if let Some(appended) = &mut life.appended {

@@ -255,7 +255,7 @@ impl Agent {
             return;
         }
         let note = note.encode(held.nonce, held.appended);
-        self.append(record, note);
+        self.append_urgent(record, note);
     }
 
     /// True if a part with this header was passed to its destination.

@@ -115,7 +115,7 @@ impl Bench {
     fn store(&mut self, request: StorageRequest) -> StorageIndication {
         match request {
             StorageRequest::List => StorageIndication::Listed { records: Vec::new() },
-            StorageRequest::Append { record, data } => {
+            StorageRequest::Append { record, data, .. } => {
                 let bytes = self.records.entry(record).or_default();
                 bytes.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: bytes.len() as u64 }

@@ -462,7 +462,7 @@ impl World {
     /// Appends data, which can be read at once and become durable later. Returns the end of the record; zero
     /// if there is no space.
     fn write(&mut self, node: usize, request: &StorageRequest) -> u64 {
-        let StorageRequest::Append { record, data } = request else { return 0 };
+        let StorageRequest::Append { record, data, .. } = request else { return 0 };
         let disk = &mut self.nodes[node].disk;
         let spare = if data.len() <= SHORT_BYTES { disk.spare } else { 0 };
         let full = disk
