@@ -99,7 +99,7 @@ fn ask(rng: &mut Rng, interface: u16, number: u64) -> Ask {
         1 => Ask::Storage(StorageRequest::Append {
             record,
             data: vec![1; rng.below(4000) as usize].into(),
-            urgent: rng.chance(0.5),
+            urgent: false,
         }),
         2 => Ask::Storage(StorageRequest::Read {
             record,
