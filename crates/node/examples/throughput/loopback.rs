@@ -1,4 +1,4 @@
-//! What the TCP of the system itself carries over loopback, between two threads that do nothing else: the limit of a path over it.
+//! The system's TCP alone over loopback, between two threads that do nothing else: the limit of a path over it.
 
 use crate::process;
 use serde_json::{Value, json};
@@ -6,8 +6,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// Length of a write and of a read: those of the nodes with long bundles, bytes.
+/// Length of a write, as nodes make it with long bundles, bytes.
 const WRITE_BYTES: usize = 256 * 1024;
+/// Length of a read, likewise, bytes.
 const READ_BYTES: usize = 512 * 1024;
 
 /// Carries as many bytes as bundles of this length would have.

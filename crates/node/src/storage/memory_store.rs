@@ -131,7 +131,7 @@ impl MemoryStore {
         (!self.late.is_empty()).then_some(self.left_at + PATIENCE)
     }
 
-    /// Returns true if a report of so many more bytes must wait. Data that is not reported cannot leave, so it does not count: the
+    /// Returns true if a report of that many more bytes must wait. Data that is not reported cannot leave, so it does not count: the
     /// data of a few connections could otherwise hold up the store that waits for it.
     fn is_slow(&mut self, now: Instant, bytes: usize) -> bool {
         let crowded = self.bytes_max / CROWDED_PART;

@@ -5,6 +5,7 @@ use super::{CheckedService, ContractBreach};
 use crate::service::{RecordId, Storage, StorageIndication, StorageRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// An unanswered read. Units: bytes.
 #[derive(Clone, Copy, Debug)]
 struct ReadAccount {
     offset: u64,
