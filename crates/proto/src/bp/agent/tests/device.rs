@@ -34,6 +34,8 @@ struct Bench {
     /// Reads are not answered yet.
     withholds: bool,
     withheld: Vec<StorageRequest>,
+    /// For each append whether it is urgent.
+    urgent: Vec<bool>,
     /// Indications to the applications, except room.
     told: Vec<AppIndication>,
     opened: usize,
@@ -60,6 +62,7 @@ impl Bench {
             failed_reads: 0,
             withholds: false,
             withheld: Vec::new(),
+            urgent: Vec::new(),
             told: Vec::new(),
             opened: 0,
             transfers: Vec::new(),
@@ -115,7 +118,8 @@ impl Bench {
     fn store(&mut self, request: StorageRequest) -> StorageIndication {
         match request {
             StorageRequest::List => StorageIndication::Listed { records: Vec::new() },
-            StorageRequest::Append { record, data, .. } => {
+            StorageRequest::Append { record, data, urgent } => {
+                self.urgent.push(urgent);
                 let bytes = self.records.entry(record).or_default();
                 bytes.extend_from_slice(&data);
                 StorageIndication::Stored { record, up_to: bytes.len() as u64 }
@@ -190,6 +194,26 @@ fn what_cannot_be_read_waits_though_another_part_of_it_is_on_its_way() {
     bench.good_reads = usize::MAX;
     bench.wake();
     assert!(bench.opened >= 3, "all parts go once the disk can read: {}", bench.opened);
+}
+
+/// A store that slows its input down waits with the rest until other data has left it.
+#[test]
+fn the_end_of_a_bundle_and_tombstones_do_not_wait_for_what_leaves_only_after_them() {
+    for (length, expected) in [(10_000, &[false, false, true][..]), (100, &[false])] {
+        let mut bench = Bench::new(Bytes::from(vec![7; length]));
+        bench.ask(AppRequest::Register { endpoint: "dtn://a/in".into() });
+        assert_eq!(bench.urgent, [true], "the record of the start");
+        bench.urgent.clear();
+        let (destination, options) = ("dtn://a/in".to_owned(), SendOptions::default());
+        bench.ask(AppRequest::Send { send: SendId(1), destination, length: length as u64, options });
+        assert_eq!(core::mem::take(&mut bench.urgent), expected, "{length} bytes");
+        let delivered = bench.told.iter().find_map(|told| match told {
+            AppIndication::Delivered { delivery, .. } => Some(*delivery),
+            _ => None,
+        });
+        bench.ask(AppRequest::Taken { delivery: delivered.expect("it is for this node") });
+        assert_eq!(bench.urgent, [true], "the tombstone");
+    }
 }
 
 /// A bundle leaves with the CRC that it was made with: one of what the disk returns would hide what it has changed. Once the next
