@@ -135,6 +135,7 @@ settings! {
         pub routing: agent::RoutingConfig,
         /// Bundle agent.
         pub agent: agent::Config = agent::Config {
+            piece_bytes_max: 256 << 10,
             limits: agent::Limits { buffer_bytes_max: 8 << 20, ..agent::Limits::default() },
             ..agent::Config::default()
         },
@@ -621,7 +622,8 @@ impl Config {
     pub(crate) fn callers(&self, carrier: &'static dyn AnyCarrier) -> Result<Plan, Error> {
         let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
         let peer_proves = self.tls.policy.node_id == Rule::Require;
-        let facts = LinkFacts { node_id: &node_id, peer_proves, ..LinkFacts::default() };
+        let queue_bytes = self.stream.queue_bytes;
+        let facts = LinkFacts { node_id: &node_id, peer_proves, queue_bytes, ..LinkFacts::default() };
         carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
     }
 
@@ -637,7 +639,8 @@ impl Config {
     /// Fails if the section of the convergence layer is invalid.
     pub(crate) fn amateur_callers(&self) -> Result<Plan, Error> {
         let node_id = self.node_id().map(|eid| eid.to_string()).unwrap_or_default();
-        let facts = LinkFacts { node_id: &node_id, is_amateur: true, ..LinkFacts::default() };
+        let queue_bytes = self.stream.queue_bytes;
+        let facts = LinkFacts { node_id: &node_id, queue_bytes, is_amateur: true, ..LinkFacts::default() };
         let carrier: &'static dyn AnyCarrier = &Tcpcl;
         carrier.plan(&self.carriers.get(carrier.about().section), &facts, Place::Configuration)
     }
@@ -679,6 +682,7 @@ impl Config {
             to_group: link.group().is_some(),
             is_opened: link.open,
             rate_bps: link.rate_bps,
+            queue_bytes: self.stream.queue_bytes,
             is_amateur: self.is_amateur(link),
             peer_proves: self.policy(link)?.node_id == Rule::Require,
             channel,

@@ -184,6 +184,8 @@ pub struct LinkFacts<'a> {
     pub is_opened: bool,
     /// Rate, bit/s; zero if unknown.
     pub rate_bps: u64,
+    /// Bytes that are queued for a connection unless it passes them on quickly; zero without a node.
+    pub queue_bytes: u64,
     /// True on an amateur radio band, where encryption is not allowed.
     pub is_amateur: bool,
     /// True if the peer's certificate must prove its node ID.

@@ -88,8 +88,9 @@ fn median(words: &str, by: &str) -> Option<Value> {
 
 fn table() {
     println!(
-        "median of {RUNS} runs; two nodes and two applications; load of the machine {}",
-        process::load()
+        "median of {RUNS} runs; two nodes and two applications; load of the machine {}, TCP {}",
+        process::load(),
+        process::congestion_control()
     );
     println!("{:<42}{:>10}{:>9}{:>9}{:>7}{:>10}", "", "bundles/s", "Mbit/s", "us CPU", "MB", "stranded");
     for (count, length) in [(10_000, 1024), (500, 1_000_000)] {

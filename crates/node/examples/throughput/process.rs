@@ -56,3 +56,9 @@ pub(crate) fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("?").to_owned()
 }
+
+/// The congestion control of the system's TCP: over loopback, one that paces costs several times as much as one that does not.
+pub(crate) fn congestion_control() -> String {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("?").to_owned()
+}

@@ -771,3 +771,11 @@ fn a_configuration_and_a_token_are_regular_files() {
     }
     std::fs::remove_dir_all(&place).unwrap();
 }
+
+#[test]
+fn room_is_ample_beyond_what_a_connection_usually_queues() {
+    let text = "node = 'dtn://alice/'\nstream.queue-bytes = 100_000\n[[link]]\nname = 'b'\naddress = 'b:1'\n";
+    assert_eq!(session(&parse(text).expect("fine")).ample_room_bytes, Some(100_000));
+    let own = format!("{text}[link.tcpcl]\nample-room-bytes = 5\n");
+    assert_eq!(session(&parse(&own).expect("fine")).ample_room_bytes, Some(5));
+}

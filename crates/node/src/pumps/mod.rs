@@ -6,6 +6,7 @@ mod datagram_batch;
 pub(crate) mod discovery;
 pub(crate) mod group;
 mod on_link;
+mod pace;
 pub(crate) mod program;
 pub(crate) mod quick_ack;
 pub(crate) mod receive_budget;

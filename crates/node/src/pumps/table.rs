@@ -6,12 +6,14 @@
 //! Units: bytes.
 
 use super::connect::Calling;
+use super::pace::Pace;
 use super::receive_budget::SHARE_BYTES;
 use super::stream::{ByteStream, ConnectionLimits, PumpCommand, PumpEvent, pump, reason_of};
 use crate::tell::Tell;
 use longwire_proto::service::CloseReason;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Ends of a pump.
 pub(crate) enum Source {
@@ -26,7 +28,7 @@ pub(crate) enum Source {
 pub(crate) enum QueueLimit {
     /// Limit of this connection alone, bytes.
     Own(u64),
-    /// Limit of this connection, bytes, which also count in the sum of all connections with this kind of limit.
+    /// Limit of this connection while it is not fast, bytes, which also count in the sum of all connections with this kind of limit.
     Shared(u64),
 }
 
@@ -56,6 +58,7 @@ struct OpenPump {
     limit: QueueLimit,
     /// Bytes queued and not yet accepted by the kernel.
     queued: u64,
+    pace: Pace,
     /// True once the connection is established.
     stands: bool,
 }
@@ -102,7 +105,8 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
         self.made += 1;
         let number = self.made;
         let (commands, commanded) = mpsc::unbounded_channel();
-        self.pumps.insert(key, OpenPump { number, commands, address, limit, queued: 0, stands: false });
+        let pace = Pace::new(Instant::now());
+        self.pumps.insert(key, OpenPump { number, commands, address, limit, queued: 0, pace, stands: false });
         let tell = self.tell.clone();
         let tell = move |event| {
             tell.tell(PumpReport { key, number, event });
@@ -117,6 +121,7 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
             pump.queued += bytes.len() as u64;
             if let QueueLimit::Shared(_) = pump.limit {
                 self.queued += bytes.len() as u64;
+                pump.pace.queued(Instant::now);
             }
         }
         // A pump that has ended has sent an event about it, which arrives soon.
@@ -135,8 +140,9 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
             }
             PumpEvent::Written(bytes) => {
                 pump.queued -= bytes;
-                if let QueueLimit::Shared(_) = pump.limit {
+                if let QueueLimit::Shared(limit) = pump.limit {
                     self.queued -= bytes;
+                    pump.pace.passed(Instant::now(), bytes, pump.queued, limit);
                 }
                 self.changed.insert(key);
                 return None;
@@ -167,7 +173,12 @@ impl<Key: Copy + Ord + Send + Sync + Unpin + 'static> Pumps<Key> {
         let pump = self.pumps.get(&key).filter(|pump| pump.stands)?;
         let most = match pump.limit {
             QueueLimit::Shared(bytes) if self.is_full => bytes.min(SHARE_BYTES),
-            QueueLimit::Own(bytes) | QueueLimit::Shared(bytes) => bytes,
+            QueueLimit::Shared(bytes) => {
+                // Several fast connections must not take from the others all that is left.
+                let left = self.queued_max.saturating_sub(self.queued);
+                pump.pace.limit(bytes).min(bytes.max(left / self.pumps.len() as u64))
+            }
+            QueueLimit::Own(bytes) => bytes,
         };
         Some(most.saturating_sub(pump.queued))
     }
@@ -274,6 +285,30 @@ mod tests {
         assert_eq!(scene.pumps.shared_rooms(), [(1, 0), (2, SHARE_BYTES)]);
         assert!(scene.pumps.close(1) && !scene.pumps.close(1));
         assert_eq!((scene.pumps.queued(), scene.pumps.shared_rooms()), (0, vec![(2, QUEUE_BYTES)]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_connection_may_queue_more_but_not_all_that_others_need() {
+        let cases =
+            [(1000, 0, 8000), (10_000, 0, ALL_BYTES), (10_000, 4, ALL_BYTES / 5), (20_000, 4, 20_000)];
+        for (limit, others, expected) in cases {
+            let mut scene = Scene::new();
+            let _there = scene.stands(1, 1 << 20, QueueLimit::Shared(limit)).await;
+            let mut ends = Vec::new();
+            for other in 0..others {
+                ends.push(scene.stands(2 + other, 1, QueueLimit::Shared(limit)).await);
+            }
+            scene.pumps.shared_rooms();
+            for time in 1..=8 {
+                scene.pumps.command(1, PumpCommand::Write(vec![0; limit as usize].into()));
+                while scene.pumps.queued() > 0 {
+                    let said = scene.said.recv().await.expect("it writes");
+                    scene.pumps.hear(said);
+                }
+                let room = if time < 8 { limit } else { expected };
+                assert_eq!(scene.pumps.room(1), Some(room), "{limit} bytes, {others} others, {time}");
+            }
+        }
     }
 
     #[tokio::test]

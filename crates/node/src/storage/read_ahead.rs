@@ -14,7 +14,9 @@ use longwire_proto::service::RecordId;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Maximum number of bytes that are read ahead at a time.
-const WINDOW_BYTES_MAX: u64 = 256 << 10;
+const WINDOW_BYTES_MAX: u64 = 1 << 20;
+/// The same after reads that are not so long that [`READS_MIN`] of them are more.
+const USUAL_BYTES_MAX: u64 = 256 << 10;
 /// Minimum number of reads like the last one that are read ahead.
 const READS_MIN: u64 = 4;
 /// Records between two reads of which one still follows the other: other bundles are between those for one neighbour.
@@ -114,7 +116,8 @@ impl ReadAhead {
         if !is_due {
             return None;
         }
-        self.window = (2 * self.window).max(READS_MIN * length).min(self.window_max);
+        let most = USUAL_BYTES_MAX.max(READS_MIN * length).min(self.window_max);
+        self.window = (2 * self.window).max(READS_MIN * length).min(most);
         if missed {
             self.left.clear();
             self.left_bytes = 0;
@@ -270,6 +273,13 @@ mod tests {
         let (found, bytes) = read_all(40, 70 + 31 * 65_536 + 24, pieces);
         assert!(found >= 31 * 40 - 5, "{found}");
         assert!(bytes <= 40 * (70 + 31 * 65_536 + 24), "{bytes}");
+        // As for a fast connection.
+        let piece = |piece: u64| (70 + piece * 262_144, 262_144.min(1_000_000 - piece * 262_144) as u32);
+        let pieces =
+            (0..40).flat_map(|record| (0..4).map(piece).map(move |(at, length)| (record, at, length)));
+        let (found, bytes) = read_all(40, 70 + 1_000_000 + 24, pieces);
+        assert!(found >= 4 * 40 - 5, "{found}");
+        assert!(bytes <= 40 * (70 + 1_000_000 + 24), "{bytes}");
     }
 
     #[test]

@@ -15,6 +15,9 @@ const CHUNK_BYTES: usize = 320;
 /// Minimum length of a part that is returned by itself: for less than this a copy costs less than another read, bytes.
 const PART_BYTES_MIN: u64 = 16 * 1024;
 
+/// Maximum length of a part that is joined from short buffers, bytes.
+const JOINED_BYTES_MAX: u64 = 64 * 1024;
+
 #[derive(Debug, Default)]
 struct Cached {
     /// Chunks with their offsets, without gaps; the oldest may have been dropped.
@@ -140,8 +143,7 @@ impl Recent {
         }
     }
 
-    /// Returns a range of a record, if all of it is in the cache; `in_parts`: or only its beginning, if that is long and the rest is
-    /// in other buffers.
+    /// Returns a range of a record, if all of it is in the cache; `in_parts`: or only its beginning, so that little is copied.
     pub(super) fn read(&self, record: RecordId, offset: u64, length: u32, in_parts: bool) -> Option<Bytes> {
         let cached = self.records.get(&record)?;
         let end = offset.saturating_add(u64::from(length)).min(cached.end);
@@ -160,10 +162,19 @@ impl Recent {
         if in_parts && here >= PART_BYTES_MIN {
             return Some(data.slice((offset - at) as usize..));
         }
-        let mut joined = BytesMut::with_capacity((end - offset) as usize);
+        let end = if in_parts { end.min(offset + JOINED_BYTES_MAX) } else { end };
+        let capacity = if in_parts { 2 * PART_BYTES_MIN } else { u64::MAX };
+        let mut joined = BytesMut::with_capacity((end - offset).min(capacity) as usize);
         for (at, data) in cached.chunks.iter().skip(first).take_while(|(at, _)| *at < end) {
             let from = offset.saturating_sub(*at) as usize;
             let to = data.len().min((end - at) as usize);
+            let is_long = in_parts && (to - from) as u64 >= PART_BYTES_MIN;
+            if is_long {
+                // Mostly, the next read returns the rest without a copy.
+                let missing = (PART_BYTES_MIN as usize).saturating_sub(joined.len());
+                joined.extend_from_slice(&data[from..from + missing]);
+                break;
+            }
             joined.extend_from_slice(&data[from..to]);
         }
         Some(joined.freeze())
@@ -276,11 +287,18 @@ mod tests {
         let all = 2 * LONG + 100;
         assert_eq!(read(0, all), (LONG, all));
         assert_eq!(read(0, LONG), (LONG, LONG));
-        assert_eq!(read(1, all), (all - 1, all - 1), "one byte too short");
-        assert_eq!(read(LONG, all), (LONG + 100, LONG + 100));
+        assert_eq!(read(1, all), (LONG + 99, all - 1), "one byte too short");
+        assert_eq!(read(LONG, all), (LONG, LONG + 100), "a long one is not copied whole");
+        assert_eq!(read(LONG, LONG), (LONG, LONG));
+        assert_eq!(read(LONG + 50, 60), (60, 60), "what is left is short");
         assert_eq!(read(LONG + 100, LONG), (LONG, LONG));
         assert_eq!(read(LONG + 101, 10), (10, 10));
         assert_eq!(recent.durable_bytes, all + 3 * CHUNK_BYTES);
+        let short = RecordId(2);
+        (0..1000).for_each(|at| recent.append(short, at * 1000, Bytes::from(vec![at as u8; 1000])));
+        let most = JOINED_BYTES_MAX as usize;
+        assert_eq!(recent.read(short, 0, 1_000_000, true).unwrap().len(), most, "of very many short ones");
+        recent.forget(short);
         recent.append(RECORD, all as u64, Bytes::from_static(b"later"));
         assert_eq!(recent.durable_bytes, all + 3 * CHUNK_BYTES);
         recent.forget(RECORD);

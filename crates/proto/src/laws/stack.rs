@@ -69,6 +69,7 @@ fn session_config(rng: &mut Rng, node: usize, versions: Versions, keepalive: u64
         keepalive: Duration::from_secs(keepalive),
         segment_bytes: rng.between(100, 10_000),
         segment_bytes_min: rng.between(1, 1_000),
+        ample_room_bytes: (node == 1).then_some(5_000),
         transfers_max: rng.between(1, 5) as usize,
         reconnect_max: Duration::from_secs(rng.between(5, 60)),
         reactive_fragmentation: rng.chance(0.7),

@@ -87,12 +87,16 @@ pub struct Config {
     /// Time without input from the peer after which the session ends, if keepalives are enabled. Default twice the
     /// interval (RFC 9174 5.1.1, RFC 7242 5.6).
     pub keepalive_timeout: Option<Duration>,
-    /// Maximum length of a segment to send, bytes; limited by the peer's segment MRU, too (RFC 9174 3.6). Default
-    /// 65,536.
+    /// Maximum length of a segment to send unless there is ample room, bytes; limited by the peer's segment MRU, too (RFC 9174 3.6).
+    /// Default 65,536.
     pub segment_bytes: u64,
     /// Minimum useful length of a segment, bytes: less room than this (or than a quarter of the largest room that the
     /// stream ever had) is not passed on while other segments are outstanding. Default 4,096.
     pub segment_bytes_min: u64,
+    /// Room of the stream, bytes, beyond which segments of version 4 are up to four times as long: a stream that has more than this
+    /// only while it passes it on quickly needs no short segments, and long ones cost less. Default never; in a node,
+    /// `stream.queue-bytes`.
+    pub ample_room_bytes: Option<u64>,
     /// Maximum length of a segment to receive (segment MRU), bytes: announced and enforced by version 4 (RFC 9174 4.6).
     /// Default 1 MiB.
     pub segment_mru: u64,
@@ -174,6 +178,7 @@ impl Default for Config {
             keepalive_timeout: None,
             segment_bytes: 65_536,
             segment_bytes_min: 4096,
+            ample_room_bytes: None,
             segment_mru: 1 << 20,
             transfer_mru: 1 << 30,
             transfer_mtu_min: 0,

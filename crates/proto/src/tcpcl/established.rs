@@ -17,6 +17,9 @@ const REJECTS_MAX: usize = 16;
 /// Period in which messages without content are counted.
 const IDLE_MESSAGES_TIME: Duration = Duration::from_secs(10);
 
+/// Factor of the length of segments while there is ample room: beyond 256 KiB, they cost hardly less.
+const LONG_TIMES: u64 = 4;
+
 /// Minimum time from one keepalive on demand to the next, and from the last input of the peer: requests for such
 /// keepalives cause at most ten in [`IDLE_MESSAGES_TIME`].
 pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -97,7 +100,10 @@ pub(super) struct EstablishedSession {
     pub(super) since: Instant,
     rejects: VecDeque<(RejectReason, u8)>,
     segment_bytes: u64,
+    /// Maximum length of a segment while there is ample room.
+    long_segment_bytes: u64,
     segment_bytes_min: u64,
+    ample_room_bytes: u64,
     /// Number of messages without content, the beginning of their period, and the maximum per period.
     idle_messages: (u32, Instant),
     idle_messages_max: u32,
@@ -107,6 +113,10 @@ impl EstablishedSession {
     pub(super) fn new(config: &Config, dialect: Dialect, keepalive: u16, since: Instant) -> Self {
         let three = dialect.version == Version::Three;
         let segment_mru = if three { u64::MAX } else { config.segment_mru };
+        // The header of version 3 has room for a length of 35 bits.
+        let allowed = |bytes: u64| bytes.min(dialect.terms.segment_bytes_max).clamp(1, 1 << 32);
+        // Peers of version 3 announce no maximum.
+        let long_times = if config.ample_room_bytes.is_some() && !three { LONG_TIMES } else { 1 };
         EstablishedSession {
             outgoing: Outgoing::new(config, dialect.terms.answers, dialect.terms.keeps_prefix),
             incoming: Incoming::new(config, segment_mru, three),
@@ -116,8 +126,9 @@ impl EstablishedSession {
             ending: None,
             since,
             rejects: VecDeque::new(),
-            // The header of version 3 has room for a length of 35 bits.
-            segment_bytes: config.segment_bytes.min(dialect.terms.segment_bytes_max).clamp(1, 1 << 32),
+            segment_bytes: allowed(config.segment_bytes),
+            long_segment_bytes: allowed(config.segment_bytes.saturating_mul(long_times)),
+            ample_room_bytes: config.ample_room_bytes.unwrap_or(u64::MAX),
             segment_bytes_min: config.segment_bytes_min,
             idle_messages: (0, since),
             idle_messages_max: config.idle_messages_max,
@@ -138,7 +149,11 @@ impl EstablishedSession {
         let header = self.dialect.header_bytes_max(self.outgoing.may_start());
         let (queued, pieces) = self.outgoing.queued();
         let taken = queued + (pieces + 1) * header;
-        let bytes = pipe.free().saturating_sub(taken).min(self.segment_bytes);
+        let free = pipe.free().saturating_sub(taken);
+        let bytes = match pipe.free() > self.ample_room_bytes {
+            true => free.min(self.long_segment_bytes),
+            false => free.min(self.segment_bytes),
+        };
         // A small amount of room is held back while more will follow: every segment costs a header and an
         // acknowledgement.
         let worth = self.segment_bytes_min.min(self.segment_bytes).min(pipe.room_max() / 4);
@@ -384,7 +399,7 @@ impl EstablishedSession {
         if !self.may_send_segments() {
             return Written::Nothing;
         }
-        let Some((say, data, sent)) = self.outgoing.next_segment(self.segment_bytes) else {
+        let Some((say, data, sent)) = self.outgoing.next_segment(self.long_segment_bytes) else {
             return Written::Nothing;
         };
         counters.segments_sent += 1;

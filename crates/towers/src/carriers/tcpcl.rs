@@ -82,7 +82,9 @@ impl Carrier for Tcpcl {
             );
         }
         let tls_identity = settings.tls_identity || link.peer_proves;
-        Ok(Config { tls, tls_identity, ..identified(settings, link) })
+        let queue_bytes = Some(link.queue_bytes).filter(|bytes| *bytes > 0);
+        let ample_room_bytes = settings.ample_room_bytes.or(queue_bytes);
+        Ok(Config { tls, tls_identity, ample_room_bytes, ..identified(settings, link) })
     }
 
     fn session(settings: &Config, origin: Origin, rng: Rng) -> Session {

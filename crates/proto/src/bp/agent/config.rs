@@ -40,8 +40,8 @@ pub struct Config {
     /// pieces of all links amount to `limits.buffer-bytes-max`, no more are read than the links have room
     /// for. Default 2.
     pub read_ahead_pieces: usize,
-    /// Length of a read of a payload from the storage, bytes; pieces passed to links have about the same
-    /// length. Default 65,536.
+    /// Maximum length of a read of a payload from the storage, bytes; pieces passed to links have about the same length, and for a
+    /// link with less room than this it is less, but at least 65,536. Default 65,536; in a node, 262,144.
     pub piece_bytes_max: usize,
     /// Maximum number of unfinished transfers per link. On a long link with small bundles, this number
     /// multiplied by the length of a bundle is the data carried per round trip. Default 1,024.

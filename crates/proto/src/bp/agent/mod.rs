@@ -459,20 +459,25 @@ impl Agent {
         match indication {
             StorageIndication::Listed { records } => self.listed(now, records),
             StorageIndication::Stored { record, up_to } => self.stored(now, record, up_to),
-            StorageIndication::Data { record, offset, data } => match self.store.answered(record, offset) {
-                Some(ReadPurpose::Transfer(link, transfer)) => {
-                    self.transfer_data(now, link, transfer, offset, data)
+            StorageIndication::Data { record, offset, data } => {
+                let Some((purpose, length)) = self.store.answered(record, offset) else {
+                    self.counters.ignored += 1;
+                    return;
+                };
+                match purpose {
+                    ReadPurpose::Transfer(link, transfer) => {
+                        self.transfer_data(now, link, transfer, offset, length, data);
+                    }
+                    ReadPurpose::Head(link, transfer) => self.head_was_read(now, link, transfer, &data),
+                    ReadPurpose::Payload(payload, read) => {
+                        self.local_data(now, (payload, read), record, data)
+                    }
+                    ReadPurpose::CheckHead(number) => self.check_head_was_read(now, number, record, &data),
+                    ReadPurpose::Check(number) => self.check_data(now, number, record, &data),
+                    ReadPurpose::Restore => self.restore_data(now, record, offset, data),
+                    ReadPurpose::Verify => self.verify_data(now, record, data),
                 }
-                Some(ReadPurpose::Head(link, transfer)) => self.head_was_read(now, link, transfer, &data),
-                Some(ReadPurpose::Payload(payload, read)) => {
-                    self.local_data(now, (payload, read), record, data);
-                }
-                Some(ReadPurpose::CheckHead(number)) => self.check_head_was_read(now, number, record, &data),
-                Some(ReadPurpose::Check(number)) => self.check_data(now, number, record, &data),
-                Some(ReadPurpose::Restore) => self.restore_data(now, record, offset, data),
-                Some(ReadPurpose::Verify) => self.verify_data(now, record, data),
-                None => self.counters.ignored += 1,
-            },
+            }
             StorageIndication::Removed { record } => {
                 if !self.deliveries.is_tombstone(record) {
                     self.tombstone_stored(now, record);
@@ -484,7 +489,7 @@ impl Agent {
             }
             StorageIndication::ReadFailed { record, offset, failure } => {
                 match self.store.answered(record, offset) {
-                    Some(purpose) => self.read_failed(now, record, purpose, failure),
+                    Some((purpose, _)) => self.read_failed(now, record, purpose, failure),
                     None => self.counters.ignored += 1,
                 }
             }

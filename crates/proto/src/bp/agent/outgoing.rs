@@ -35,6 +35,8 @@ use super::store::ReadPurpose;
 
 /// Chunks shorter than this are merged with the next ones; longer ones are sent as they were read. Bytes.
 const MERGE_BYTES: usize = 4096;
+/// Length of a read for a link that has less room than this, bytes.
+const PIECE_BYTES_MIN: u64 = 65_536;
 /// Maximum increase of a fragment's header over that of its bundle, bytes: offset, total length, previous
 /// node, age.
 const HEAD_GROWTH_BYTES: u64 = 96;
@@ -51,8 +53,12 @@ pub(super) struct OutgoingTransfer {
     pub(super) to: u64,
     /// Offset of the next read.
     read_at: u64,
-    /// Number of outstanding reads.
+    /// Number of outstanding reads, and the sum of their lengths, bytes.
     pending: usize,
+    pending_bytes: u64,
+    /// Number of the outstanding reads, the oldest, whose data is not used: an earlier answer was short, and the range is read again
+    /// from its end.
+    stale: usize,
     /// Data ready to be sent: header, payload as read, tail.
     chunks: VecDeque<Bytes>,
     /// Bytes in `chunks`.
@@ -256,12 +262,12 @@ impl Agent {
 
     /// Requests the next piece from the storage for an open transfer or the next one.
     fn read_ahead(&mut self, id: LinkId) -> bool {
-        let (pieces, piece_bytes) =
-            (self.config.read_ahead_pieces.max(1), self.config.piece_bytes_max as u64);
+        let pieces = self.config.read_ahead_pieces.max(1);
         let link = self.links.get(id).expect("the link is usable");
+        let piece_bytes = self.piece_bytes(link.room);
         let listed = link.filling.iter().chain(&link.prepared).find(|transfer| {
             let flight = &link.transfers[*transfer];
-            let waiting = flight.buffered.div_ceil(self.config.piece_bytes_max);
+            let waiting = flight.buffered.div_ceil(piece_bytes as usize);
             flight.read_at != flight.to
                 && !flight.cancelled
                 && flight.pending + waiting < pieces
@@ -269,7 +275,7 @@ impl Agent {
         });
         let Some(&transfer) = listed else { return false };
         // A link is always read for up to its room, independent of the other links.
-        if link.bytes_read(piece_bytes) >= link.room && self.is_full_of_pieces() {
+        if link.bytes_read() >= link.room && self.is_full_of_pieces() {
             return false;
         }
         let link = self.links.get_mut(id).expect("the link is usable");
@@ -279,16 +285,22 @@ impl Agent {
         let offset = held.payload_at() + flight.read_at;
         flight.read_at += length;
         flight.pending += 1;
+        flight.pending_bytes += length;
         let record = held.copy_origin.as_ref().map_or(flight.record, |copy| copy.parent);
         self.store.read(record, offset, length as u32, ReadPurpose::Transfer(id, transfer));
         true
     }
 
+    /// Returns the length of the next read for a link with this room: a link that takes little at a time has little in memory.
+    fn piece_bytes(&self, room: u64) -> u64 {
+        let most = self.config.piece_bytes_max as u64;
+        room.clamp(PIECE_BYTES_MIN.min(most), most)
+    }
+
     /// True if the limit of data read for links beyond their room is reached: it bounds the memory for peers
     /// that accept nothing.
     fn is_full_of_pieces(&self) -> bool {
-        let piece_bytes = self.config.piece_bytes_max as u64;
-        let beyond_room = |(_, link): (_, &Link)| link.bytes_read(piece_bytes).saturating_sub(link.room);
+        let beyond_room = |(_, link): (_, &Link)| link.bytes_read().saturating_sub(link.room);
         self.links.iter().map(beyond_room).sum::<u64>() >= self.config.limits.buffer_bytes_max
     }
 
@@ -299,22 +311,31 @@ impl Agent {
         id: LinkId,
         transfer: TransferId,
         offset: u64,
+        asked: u32,
         data: Bytes,
     ) {
         let Some(link) = self.links.get_mut(id) else { return };
         let Some(flight) = link.transfers.get_mut(&transfer) else { return };
+        let (asked, length) = (u64::from(asked), data.len() as u64);
         flight.pending -= 1;
+        flight.pending_bytes -= asked;
         self.outgoing.wake(id);
+        if flight.stale > 0 {
+            flight.stale -= 1;
+            return;
+        }
         let Some(held) = self.holdings.get(&flight.record).filter(|_| !flight.cancelled) else {
             return;
         };
-        let begin = offset.saturating_sub(held.payload_at());
-        let expected = (flight.to - begin).min(self.config.piece_bytes_max as u64);
-        if data.len() as u64 != expected {
+        if length == 0 || length > asked {
             // The storage has less than it reported as durable.
             let record = flight.record;
             self.storage_lost(now, record);
             return;
+        }
+        if length < asked {
+            flight.read_at = offset.saturating_sub(held.payload_at()) + length;
+            flight.stale = flight.pending;
         }
         flight.closing.update(&data);
         flight.push(data);
@@ -394,6 +415,8 @@ impl Agent {
             to,
             read_at: from,
             pending: 0,
+            pending_bytes: 0,
+            stale: 0,
             chunks: VecDeque::new(),
             buffered: 0,
             closing,
@@ -718,11 +741,11 @@ impl OutgoingTransfer {
 
 impl Link {
     /// Unsent bytes that were read or are being read for the link.
-    fn bytes_read(&self, piece_bytes: u64) -> u64 {
+    fn bytes_read(&self) -> u64 {
         // All other transfers are completely sent.
         let open =
             self.filling.iter().chain(&self.prepared).filter_map(|transfer| self.transfers.get(transfer));
-        open.map(|flight| flight.buffered as u64 + flight.pending as u64 * piece_bytes).sum()
+        open.map(|flight| flight.buffered as u64 + flight.pending_bytes).sum()
     }
 
     /// Record of the transfer that is prepared for the link.

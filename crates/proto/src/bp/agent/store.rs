@@ -29,7 +29,13 @@ pub(super) enum ReadPurpose {
 impl ReadPurpose {
     /// True if the purpose is served as well by a shorter piece, after which the next read begins.
     fn takes_parts(self) -> bool {
-        matches!(self, ReadPurpose::Payload(..) | ReadPurpose::Check(_) | ReadPurpose::Verify)
+        matches!(
+            self,
+            ReadPurpose::Transfer(..)
+                | ReadPurpose::Payload(..)
+                | ReadPurpose::Check(_)
+                | ReadPurpose::Verify
+        )
     }
 }
 
@@ -37,8 +43,8 @@ impl ReadPurpose {
 #[derive(Debug, Default)]
 pub(super) struct StoragePort {
     out: VecDeque<StorageRequest>,
-    /// Purposes and offsets of the outstanding reads by their numbers; reads of a record are answered in order.
-    reads: OrderedMap<(RecordId, u64), (ReadPurpose, u64)>,
+    /// Purposes, offsets and lengths of the outstanding reads by their numbers; reads of a record are answered in order.
+    reads: OrderedMap<(RecordId, u64), (ReadPurpose, u64, u32)>,
     /// Number of the next read.
     next_read: u64,
     /// Bytes in appends that the storage has not yet taken.
@@ -56,7 +62,7 @@ impl StoragePort {
     }
 
     pub(super) fn read(&mut self, record: RecordId, offset: u64, length: u32, purpose: ReadPurpose) {
-        self.reads.insert((record, self.next_read), (purpose, offset));
+        self.reads.insert((record, self.next_read), (purpose, offset, length));
         self.next_read += 1;
         self.out.push_back(StorageRequest::Read { record, offset, length, in_parts: purpose.takes_parts() });
     }
@@ -74,13 +80,13 @@ impl StoragePort {
         request
     }
 
-    /// Returns the purpose of the record's oldest read, which was answered; `None` if that has another offset.
-    pub(super) fn answered(&mut self, record: RecordId, offset: u64) -> Option<ReadPurpose> {
-        let (&oldest, (_, at)) = self.reads.range((record, 0)..=(record, u64::MAX)).next()?;
+    /// Returns the purpose and the length of the record's oldest read, which was answered; `None` if that has another offset.
+    pub(super) fn answered(&mut self, record: RecordId, offset: u64) -> Option<(ReadPurpose, u32)> {
+        let (&oldest, (_, at, _)) = self.reads.range((record, 0)..=(record, u64::MAX)).next()?;
         if *at != offset {
             return None;
         }
-        self.reads.remove(&oldest).map(|(purpose, _)| purpose)
+        self.reads.remove(&oldest).map(|(purpose, _, length)| (purpose, length))
     }
 }
 
@@ -88,7 +94,7 @@ impl StoragePort {
 mod tests {
     use super::*;
 
-    /// Transfers and headers have no use for less than they ask for.
+    /// A header is of no use before all of it is there.
     #[test]
     fn only_some_purposes_take_parts() {
         let head = ReadPurpose::Head(LinkId(1), TransferId(1));
@@ -97,7 +103,7 @@ mod tests {
             (ReadPurpose::Payload(PayloadId(RecordId(1)), 1), true),
             (ReadPurpose::Check(1), true),
             (ReadPurpose::Verify, true),
-            (transfer, false),
+            (transfer, true),
             (head, false),
             (ReadPurpose::CheckHead(1), false),
             (ReadPurpose::Restore, false),
@@ -115,10 +121,10 @@ mod tests {
         const RECORD: RecordId = RecordId(1);
         let mut port = StoragePort::default();
         port.read(RECORD, 0, 10, ReadPurpose::Verify);
-        port.read(RECORD, 10, 10, ReadPurpose::Restore);
+        port.read(RECORD, 10, 20, ReadPurpose::Restore);
         assert_eq!(port.answered(RECORD, 10), None);
-        assert_eq!(port.answered(RECORD, 0), Some(ReadPurpose::Verify));
+        assert_eq!(port.answered(RECORD, 0), Some((ReadPurpose::Verify, 10)));
         assert_eq!(port.answered(RECORD, 0), None);
-        assert_eq!(port.answered(RECORD, 10), Some(ReadPurpose::Restore));
+        assert_eq!(port.answered(RECORD, 10), Some((ReadPurpose::Restore, 20)));
     }
 }

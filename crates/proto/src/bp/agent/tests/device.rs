@@ -34,6 +34,8 @@ struct Bench {
     /// Reads are not answered yet.
     withholds: bool,
     withheld: Vec<StorageRequest>,
+    /// Maximum length of an answer where parts are enough, bytes.
+    part_bytes_max: u32,
     /// For each append whether it is urgent.
     urgent: Vec<bool>,
     /// Indications to the applications, except room.
@@ -62,6 +64,7 @@ impl Bench {
             failed_reads: 0,
             withholds: false,
             withheld: Vec::new(),
+            part_bytes_max: u32::MAX,
             urgent: Vec::new(),
             told: Vec::new(),
             opened: 0,
@@ -129,8 +132,9 @@ impl Bench {
                 self.failed_reads += 1;
                 StorageIndication::ReadFailed { record, offset, failure: StorageFailure::Device }
             }
-            StorageRequest::Read { record, offset, length, .. } => {
+            StorageRequest::Read { record, offset, length, in_parts } => {
                 self.good_reads -= 1;
+                let length = if in_parts { length.min(self.part_bytes_max) } else { length };
                 let (from, bytes) = (offset as usize, &self.records[&record]);
                 let to = bytes.len().min(from + length as usize);
                 self.read_bytes += (to - from) as u64;
@@ -213,6 +217,28 @@ fn the_end_of_a_bundle_and_tombstones_do_not_wait_for_what_leaves_only_after_the
         });
         bench.ask(AppRequest::Taken { delivery: delivered.expect("it is for this node") });
         assert_eq!(bench.urgent, [true], "the tombstone");
+    }
+}
+
+/// The answers to reads that were requested before a short one came are for other places, and are not sent.
+#[test]
+fn a_bundle_that_is_read_in_parts_arrives_whole() {
+    const LENGTH: usize = 300_000;
+    let payload: Vec<u8> = (0..LENGTH).map(|at| (at / 7) as u8).collect();
+    for (part_bytes_max, comes_late) in [(10_000, false), (10_000, true), (65_000, true), (65_536, true)] {
+        let mut bench = Bench::new(Bytes::from(payload.clone()));
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+        let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
+        bench.ask(AppRequest::Send { send: SendId(1), destination, length: LENGTH as u64, options });
+        (bench.part_bytes_max, bench.withholds, bench.transfer_bytes_max) =
+            (part_bytes_max, comes_late, 1 << 20);
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        while !bench.withheld.is_empty() {
+            bench.answer();
+        }
+        let sent = Bundle::from_bytes(&bench.sent.into(), &DecodePolicy::STRICT).expect("it is whole");
+        assert!(sent.payload == payload, "{part_bytes_max} bytes, late: {comes_late}");
+        assert_eq!(bench.agent.counters().deleted_storage, 0);
     }
 }
 
