@@ -775,7 +775,12 @@ fn a_configuration_and_a_token_are_regular_files() {
 #[test]
 fn room_is_ample_beyond_what_a_connection_usually_queues() {
     let text = "node = 'dtn://alice/'\nstream.queue-bytes = 100_000\n[[link]]\nname = 'b'\naddress = 'b:1'\n";
-    assert_eq!(session(&parse(text).expect("fine")).ample_room_bytes, Some(100_000));
+    let config = parse(text).expect("fine");
+    let callers =
+        [config.tcp_callers(), config.amateur_callers().expect("fine").settings::<Tcpcl>().unwrap().clone()];
+    for session in [session(&config)].iter().chain(&callers) {
+        assert_eq!(session.ample_room_bytes, Some(100_000));
+    }
     let own = format!("{text}[link.tcpcl]\nample-room-bytes = 5\n");
     assert_eq!(session(&parse(&own).expect("fine")).ample_room_bytes, Some(5));
 }

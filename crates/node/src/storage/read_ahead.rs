@@ -116,7 +116,8 @@ impl ReadAhead {
         if !is_due {
             return None;
         }
-        let most = USUAL_BYTES_MAX.max(READS_MIN * length).min(self.window_max);
+        // The last read of a long payload is short, and the next one is long again.
+        let most = USUAL_BYTES_MAX.max(READS_MIN * length).max(self.window / 2).min(self.window_max);
         self.window = (2 * self.window).max(READS_MIN * length).min(most);
         if missed {
             self.left.clear();
@@ -280,6 +281,22 @@ mod tests {
         let (found, bytes) = read_all(40, 70 + 1_000_000 + 24, pieces);
         assert!(found >= 4 * 40 - 5, "{found}");
         assert!(bytes <= 40 * (70 + 1_000_000 + 24), "{bytes}");
+    }
+
+    /// Other reads wait for one that is under way.
+    #[test]
+    fn no_more_is_read_ahead_than_four_long_reads_or_many_short_ones() {
+        for (length, most) in [(1000, USUAL_BYTES_MAX), (65_536, USUAL_BYTES_MAX), (200_000, 800_000)] {
+            let mut ahead = ReadAhead::new(16 << 20);
+            let mut windows = Vec::new();
+            for record in 0..100 {
+                let begun = ahead.begin((RecordId(record), 0), length, true);
+                windows.extend(begun.map(|(_, bytes)| bytes));
+                ahead.end(Some((RecordId(record), u64::from(length))));
+                ahead.taken = 1;
+            }
+            assert_eq!(windows.iter().max(), Some(&most), "reads of {length} bytes");
+        }
     }
 
     #[test]

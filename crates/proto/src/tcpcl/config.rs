@@ -95,7 +95,7 @@ pub struct Config {
     pub segment_bytes_min: u64,
     /// Room of the stream, bytes, beyond which segments of version 4 are up to four times as long: a stream that has more than this
     /// only while it passes it on quickly needs no short segments, and long ones cost less. Default never; in a node,
-    /// `stream.queue-bytes`.
+    /// over TCP, `stream.queue-bytes`.
     pub ample_room_bytes: Option<u64>,
     /// Maximum length of a segment to receive (segment MRU), bytes: announced and enforced by version 4 (RFC 9174 4.6).
     /// Default 1 MiB.

@@ -97,4 +97,15 @@ fn segments_are_long_while_there_is_ample_room() {
         assert_eq!(sent[..2], [1, 3]);
         assert!(sent.ends_with(&[&expected.to_be_bytes()[..], &data].concat()), "one segment");
     }
+    // Peers of version 3 announce no maximum (RFC 7242 4.1), so theirs is what the operator sets.
+    let config = Config { segment_bytes: 100, ample_room_bytes: Some(1000), ..Config::version_3("dtn://a/") };
+    let mut session = Session::active(config, Rng::new(1));
+    let (now, mut rooms) = (Instant::from_secs(1), Vec::new());
+    session.handle_request(now, BundlesRequest::Connect);
+    session.handle_indication(now, StreamIndication::Connected);
+    session.handle_indication(now, StreamIndication::Data(Bytes::from_static(b"dtn!\x03\0\0\0\x08dtn://b/")));
+    session.handle_indication(now, StreamIndication::Room(5000));
+    let hear = |said| rooms.extend(if let BundlesIndication::Room(room) = said { Some(room) } else { None });
+    drain(&mut session, now, hear, |_| {});
+    assert_eq!(rooms.last(), Some(&100));
 }
