@@ -10,8 +10,9 @@ settings! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct StreamSettings {
-        /// Maximum bytes per connection that are queued but not yet passed to the kernel; up to eight times as many while
-        /// the kernel accepts that within 20 ms and other connections leave it. A small limit keeps urgent bundles from waiting behind others. Default 262,144.
+        /// Maximum bytes per connection that are queued but not yet passed to the kernel; up to eight times as many while the kernel
+        /// accepts that within 20 ms and other connections leave it. A small limit keeps urgent bundles from waiting behind others.
+        /// Default 262,144.
         pub queue_bytes: u64 = 256 * 1024,
         /// Maximum bytes per connection that are received but not yet stored; beyond it the peer must wait. With a small limit, the
         /// disk is idle while the peer waits. For a UDP socket or a program of a gateway it is 4 MiB at most. Default 16 MiB.

@@ -149,11 +149,9 @@ impl EstablishedSession {
         let header = self.dialect.header_bytes_max(self.outgoing.may_start());
         let (queued, pieces) = self.outgoing.queued();
         let taken = queued + (pieces + 1) * header;
-        let free = pipe.free().saturating_sub(taken);
-        let bytes = match pipe.free() > self.ample_room_bytes {
-            true => free.min(self.long_segment_bytes),
-            false => free.min(self.segment_bytes),
-        };
+        let is_ample = pipe.free() > self.ample_room_bytes;
+        let most = if is_ample { self.long_segment_bytes } else { self.segment_bytes };
+        let bytes = pipe.free().saturating_sub(taken).min(most);
         // A small amount of room is held back while more will follow: every segment costs a header and an
         // acknowledgement.
         let worth = self.segment_bytes_min.min(self.segment_bytes).min(pipe.room_max() / 4);

@@ -242,6 +242,22 @@ fn a_bundle_that_is_read_in_parts_arrives_whole() {
     }
 }
 
+#[test]
+fn reads_for_a_link_are_as_long_as_its_room() {
+    for (room, expected) in [(0, 65_536), (100_000, 100_000), (1 << 20, 262_144)] {
+        let mut bench = Bench::new(Bytes::from(vec![7; 300_000]));
+        let config = Config { node: "dtn://a/".into(), piece_bytes_max: 262_144, ..Config::default() };
+        bench.agent = Agent::new(config, Rng::new(1)).expect("a node id");
+        bench.ask(ManagementRequest::SetRoute { pattern: "*".into(), via: NextHop::Link(LINK), cost: 1 });
+        let (destination, options) = ("dtn://b/in".to_owned(), SendOptions::default());
+        bench.ask(AppRequest::Send { send: SendId(1), destination, length: 300_000, options });
+        (bench.room, bench.withholds, bench.transfer_bytes_max) = (room, true, 1 << 20);
+        bench.ask(ManagementRequest::OpenLink { link: LINK });
+        let Some(StorageRequest::Read { length, .. }) = bench.withheld.first() else { panic!("it is read") };
+        assert_eq!(*length, expected, "{room}");
+    }
+}
+
 /// A bundle leaves with the CRC that it was made with: one of what the disk returns would hide what it has changed. Once the next
 /// node has refused it, this node looks for itself.
 #[test]
